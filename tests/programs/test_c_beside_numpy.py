@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -82,7 +84,23 @@ def functions() -> dict[str, Any]:
             ],
             [["a", 5], ["b", 9]],
         ),
-        "longer": function([["x", ["uint8", "T"], None]], [["full", [[1.0]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
+        "flags": function(
+            [["a", ["bool", "T"], None], ["b", ["bool", "T"], None], ["n", ["uint8", "T"], None]],
+            [
+                *([kind, [0, 1], [["bool", "T"]]] for kind in ("add", "mul", "maximum", "minimum", "and", "or", "ne")),
+                ["cast", [3], [["int64", "T"]]],
+                ["sum", [0], [["int64"]], {"dims": [0]}],
+                ["sum", [2], [["int64"]], {"dims": [0]}],
+            ],
+            [[f"out{number}", 3 + number] for number in range(10)],
+        ),
+        "ordered": function(
+            [["x", ["float32", "T"], None], ["i", ["int64", "T"], None]],
+            [["argsort", [x], [["int64", "T"]], {"dim": 0, "falls": falls}] for x in (0, 1) for falls in (False, True)]
+            + [[kind, [0], [["int64"]], {"dims": [0]}] for kind in ("argmax", "argmin")],
+            [[f"out{number}", 2 + number] for number in range(6)],
+        ),
+        "longer": function([["x", ["uint8", "T"], None]], [["full", [[1]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
     }
 
 
@@ -183,3 +201,57 @@ def test_numbers_that_are_written_out_are_told_apart_in_one_expression(both: dic
     for by, (a, b) in answers(both, "constants", x, i).items():
         assert a.tolist() == [9, 12, 15], by
         assert b.tolist() == [2 * (2**24 + 2), 18, 28], by
+
+
+def test_flags_are_added_as_flags(both: dict[str, Running]) -> None:
+    a, b = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], bool)
+    assert_same(both, "flags", a, b, np.array([200, 200, 0, 7], np.uint8))
+    assert answers(both, "flags", a, b, np.zeros(4, np.uint8))["c"][7].tolist() == [0, 1, 1, 1]
+
+
+def test_what_is_not_a_number_is_the_largest_of_all_and_equals_stay_in_their_order(both: dict[str, Running]) -> None:
+    """As torch sorts."""
+    x, i = [1.0, np.nan, 5.0, 1.0, -np.inf, np.nan, np.inf], [3, LEAST, 3, MOST, LEAST, 0, -1]
+    assert_same(both, "ordered", np.array(x, np.float32), np.array(i))
+    found = answers(both, "ordered", np.array(x, np.float32), np.array(i))["numpy"]
+    for number, (numbers, falls) in enumerate([(x, False), (x, True), (i, False), (i, True)]):
+        right = torch.tensor(numbers).sort(stable=True, descending=falls).indices
+        assert found[number].tolist() == right.tolist()
+
+
+F, N, Q, U = ([kind, "T"] for kind in ("float32", "int64", "bool", "uint8"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "operation", "words"),
+    [
+        ([F, N], ["add", [0, 1], [["float64", "T"]]], "add of float32, int64 does not give float64"),
+        ([Q, Q], ["add", [0, 1], [N]], "add of bool, bool does not give int64"),
+        ([Q], ["neg", [0], [Q]], "neg of bool does not give bool"),
+        ([N, N], ["div", [0, 1], [N]], "div of int64, int64 does not give int64"),
+        ([N], ["mul", [0, [0.5]], [N]], "mul of int64, float32 does not give int64"),
+        ([U], ["add", [0, [256]], [U]], "add of uint8, int64 does not give uint8"),
+        ([F, N], ["eq", [0, 1], [Q]], "eq of float32, int64 does not give bool"),
+        ([F], ["where", [0, 0, 0], [F]], "where of float32, float32, float32 does not give float32"),
+        ([F], ["sum", [0], [["int64"]], {"dims": [0]}], "sum of float32 does not give int64"),
+        ([F], ["full", [["size", "T"]], [["bool", "T"]]], "full of int64 does not give bool"),
+        ([F, F], ["take", [0, 1], [F]], "take of float32, float32 does not give float32"),
+        ([F, N], ["cat", [0, 1], [["float32", "2*T"]], {"dim": 0}], "cat of float32, int64 does not give float32"),
+        ([F, N], ["scatter", [0, 1, 1], [F], {"dim": 0, "adds": True}], "scatter of float32, int64, int64"),
+        ([F], ["slice", [0], [["float64", 1]], {"dim": 0, "first": 0, "by": 1}], "slice of float32"),
+    ],
+)
+def test_operations_that_would_convert_types_are_refused(inputs: Any, operation: Any, words: str) -> None:
+    named = [[f"x{number}", value, None] for number, value in enumerate(inputs)]
+    with pytest.raises(CheckpointError, match=re.escape(words)):
+        program({"f": function(named, [operation], [["y", len(inputs)]])})
+
+
+def test_a_scan_that_writes_wider_numbers_than_its_state_has_is_refused() -> None:
+    """C would copy eight bytes for every four that there are."""
+    state = ["float32", "B", 2]
+    body = function([["x", state, None], ["h", state, None]], [["tanh", [1], [state]]], [["h", 2]])
+    given = [["x", ["float32", "B", "T", 2], None], ["lengths", ["int64", "B"], None], ["h", state, None]]
+    details = {"body": body, "states": 1, "backward": False}
+    with pytest.raises(CheckpointError, match="scan of float32, int64, float32 does not give float64"):
+        program({"f": function(given, [["scan", [0, 1, 2], [["float64", "B", "T", 2], state], details]], [["y", 3]])})

@@ -267,6 +267,8 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
     a = arguments[0]
     if kind == "cast":
         return f"({a} != 0)" if result == "bool" else f"({C_TYPES[result]}){a}"
+    if kind == "add" and result == "bool":
+        return f"({a} | {arguments[1]})"
     if kind in WHOLE and not computing.startswith("float"):
         return f"({C_TYPES[result]}){WHOLE[kind]}({a}, {arguments[1]})"
     if kind in IN_PLACE:
@@ -803,8 +805,12 @@ class Scope:
         # The number at a place that is itself read from memory.
         stride = c_size(given.strides[dim])
         rest = c_size(address(given, (*around[:dim], ZERO, *around[dim:])))
-        sign = ">" if op.details["falls"] else "<"
-        self.p.line(f"for (; {k} > 0 && {at(given, j)} {sign} {given.base}[{rest} + {before} * ({stride})]; {k}--)")
+        here, there = at(given, j), f"{given.base}[{rest} + {before} * ({stride})]"
+        less, more = (here, there) if not op.details["falls"] else (there, here)
+        is_less = f"{less} < {more}"
+        if given.type.startswith("float"):  # what is not a number is the largest
+            is_less = f"({is_less} || ({more} != {more} && {less} == {less}))"
+        self.p.line(f"for (; {k} > 0 && {is_less}; {k}--)")
         self.p.line(f"    {at(array, k)} = {before};")
         self.p.line(f"{at(array, k)} = {j};")
         self.p.depth -= 1
@@ -815,8 +821,6 @@ class Scope:
     def print_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
         out = self.p.room("float32", shape)
-        if op.results[0].type != "float32" or left.type != "float32" or right.type != "float32":
-            raise ValueError("products are of float32")
         *_, K, N = right.shape
         M = shape[-2]
         constant = all(size.constant is not None for size in right.shape)
