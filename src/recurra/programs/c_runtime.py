@@ -191,8 +191,12 @@ static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) {
 }
 static inline UNUSED int64_t larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Bytes of an array, in whole lines of a cache. */
-static inline UNUSED size_t room(int64_t count, size_t each) { return ((size_t)count * each + 63) / 64 * 64; }
+/* Bytes of an array, in whole lines of a cache. Where addresses have 32 bits, these may be more than there are. */
+static inline UNUSED uint64_t room(int64_t count, size_t each) { return ((uint64_t)count * each + 63) / 64 * 64; }
+
+/* Numbers that one array has at most, and bytes that are asked for at once. */
+#define MOST_NUMBERS (PTRDIFF_MAX > INT32_MAX ? 1099511627776.0 : 268435455.0)
+#define MOST_BYTES ((uint64_t)PTRDIFF_MAX - 4096)
 """
 
 WEIGHTS = """\

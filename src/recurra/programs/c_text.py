@@ -381,7 +381,7 @@ class Printer:
             str(size.constant) if size.constant is not None else f"(double)larger_size(1, {c_size(size)})"
             for size in shape
         ]
-        self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < 1099511627776.0"] = None
+        self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < MOST_NUMBERS"] = None
 
     def bound(self, size: Size) -> None:
         """No size is so large, before anything is taken from it, that a whole number of C could not hold it."""
@@ -425,10 +425,11 @@ class Printer:
         found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
         found += ["    if (status) return status;", "    (void)model;"]
         if self.rooms:
-            found.append("    size_t need = 0;")
+            found.append("    uint64_t need = 0;")
             for name, kind, count in self.rooms:
                 found.append(f"    const size_t at_{name} = need;")
                 found.append(f"    need += room({count}, sizeof({kind}));")
+            found.append("    if (need > MOST_BYTES) return RECURRA_MEMORY;")
             found.append("    char *const memory = taken(need + 1);")
             found.append("    if (!memory) return RECURRA_MEMORY;")
             for name, kind, _ in self.rooms:
@@ -1072,7 +1073,7 @@ class Printed:
         rooms, packing = [], []
         for name, array in self.packs.values():
             K, N = (size.constant or 0 for size in array.shape)
-            rooms.append(f"(size_t)panels_of({N}) * {K}")
+            rooms.append(f"(uint64_t)panels_of({N}) * {K}")
             sk, sn = (c_size(stride) for stride in array.strides)
             packing.append(f"    found->{name} = at;")
             base = array.base.replace("model->", "found->")
@@ -1097,7 +1098,8 @@ class Printed:
             lines.append(f"    found->w{self.numbers[name]} = (const {C_TYPES[kind]} *)(const void *)(start + {at});")
             at += room_of(kind, shape)
         lines += [
-            f"    found->room = malloc(({size}) * sizeof(float) + 64);",
+            f"    const uint64_t need = ({size}) * sizeof(float) + 64;",
+            "    found->room = need > MOST_BYTES ? NULL : malloc(need);",
             "    if (!found->room) {",
             "        free(found);",
             "        return RECURRA_MEMORY;",
