@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -99,6 +100,17 @@ def functions() -> dict[str, Any]:
             [["argsort", [x], [["int64", "T"]], {"dim": 0, "falls": falls}] for x in (0, 1) for falls in (False, True)]
             + [[kind, [0], [["int64"]], {"dims": [0]}] for kind in ("argmax", "argmin")],
             [[f"out{number}", 2 + number] for number in range(6)],
+        ),
+        "in_place": function(
+            [["h", ["float32", "T", 2], None], ["c", ["float32", "T", 2], None]],
+            [
+                ["add", [0, 1], [["float32", "T", 2]]],
+                ["flip", [2], [["float32", "T", 2]], {"dims": [0, 1]}],
+                ["permute", [0], [["float32", 2, "T"]], {"order": [1, 0]}],
+                ["reshape", [4], [["float32", "T", 2]]],
+                ["mul", [1, [2.0]], [["float32", "T", 2]]],
+            ],
+            [["h", 3], ["c", 5], ["other", 6], ["same", 0]],
         ),
         "longer": function([["x", ["uint8", "T"], None]], [["full", [[1]], [["uint8", "T*T*T*T*T"]]]], [["y", 1]]),
     }
@@ -255,3 +267,18 @@ def test_a_scan_that_writes_wider_numbers_than_its_state_has_is_refused() -> Non
     details = {"body": body, "states": 1, "backward": False}
     with pytest.raises(CheckpointError, match="scan of float32, int64, float32 does not give float64"):
         program({"f": function(given, [["scan", [0, 1, 2], [["float64", "B", "T", 2], state], details]], [["y", 3]])})
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_outputs_may_lie_where_inputs_do(both: dict[str, Running], order: tuple[int, ...]) -> None:
+    """As in recurra_step(model, 1, token, h, c, log_p, h, c), which steps in place."""
+    h, c = np.arange(24, dtype=np.float32).reshape(2, 6, 2)
+    right = both["numpy"].run("in_place", [h, c])
+    running = both["c"]
+    assert isinstance(running, InC)
+    arrays = [h.copy(), c.copy(), np.empty_like(h), np.empty_like(h)]
+    outputs = [arrays[place] for place in order]
+    given = [arrays[0].ctypes.data, arrays[1].ctypes.data, *(each.ctypes.data for each in outputs)]
+    assert running.code.recurra_in_place(running.model, 6, *given) == 0
+    for found, wanted in zip(outputs, right, strict=True):
+        assert np.array_equal(found, wanted)

@@ -69,6 +69,8 @@ DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "
 MOST_INLINE = 12
 """Operations, at most, that are written out where a value is used, if several use it."""
 
+FROM_INPUT = re.compile(r"\bin_\w+\[")
+
 MOST_OF_NAME = 1 << 30
 """A size that has a name is no larger."""
 
@@ -397,10 +399,11 @@ class Printer:
             scope.held[number] = Array(f"in_{each.name}", each.value.type, shape, standard(shape))
         scope.print()
         values = output_values(self.function, self.whole.program)
-        for (name, operand), value in zip(self.function.outputs, values, strict=True):
+        # An output may lie where an input does: all inputs are read before any output is written.
+        outputs = [scope.without_inputs(operand) for _, operand in self.function.outputs]
+        for (name, operand), value, held in zip(self.function.outputs, values, outputs, strict=True):
             shape = value.shape
             self.limit(shape)
-            held = scope.of(operand)
             target = Array(f"out_{name}", value.type, shape, standard(shape))
             scope.store(held, operand, target)
         return [*self.fitting(values), *self.assembled()]
@@ -517,6 +520,15 @@ class Scope:
         if isinstance(operand, int):
             self.held[operand] = array
         return array
+
+    def without_inputs(self, operand: Operand) -> Held:
+        """An operand that is put into memory if an input of the function is still read where it is used."""
+        held = self.of(operand)
+        loop = Loop(self.p)
+        text = loop.number(held, key_of(self, operand), tuple(Size.named(f"i_{dim}") for dim in range(len(held.shape))))
+        if not any(FROM_INPUT.search(line) for line in (*loop.lines, text)):
+            return held
+        return self.memory(operand) if isinstance(held, Expression) else self.whole_copy(held)
 
     def whole(self, operand: Operand) -> Array:
         """An operand as an array without gaps."""
