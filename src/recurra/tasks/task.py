@@ -530,7 +530,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Every observed value, and how improbable it was given those before it."""
         raise ConfigError(f"--anomalies is for forecasting, but this is a {self.name} model.")
 
-    def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
+    def free_running(self, model: nn.Module, examples: Sequence[Example]) -> Exposure:
         """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""
         raise ConfigError(
             f"a {self.name} model never reads its own outputs, so there is no free running to compare with."
