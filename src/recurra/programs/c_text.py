@@ -67,6 +67,9 @@ DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "
 MOST_INLINE = 12
 """Operations, at most, that are written out where a value is used, if several use it."""
 
+PART = 512
+"""Numbers of a row that are computed before they are added up."""
+
 ZERO = Size()
 ONE = Size.of(1)
 
@@ -358,8 +361,9 @@ class Printer:
             for name, kind, count in self.rooms:
                 found.append(f"    const size_t at_{name} = need;")
                 found.append(f"    need += room({count}, sizeof({kind}));")
-            found.append("    char *const memory = taken(need + 1);")
-            found.append("    if (!memory) return RECURRA_MEMORY;")
+            found.append("    void *const found = taken(need + ALIGNED);")
+            found.append("    if (!found) return RECURRA_MEMORY;")
+            found.append("    char *const memory = aligned(found);")
             for name, kind, _ in self.rooms:
                 found.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
         found += self.lines
@@ -367,7 +371,7 @@ class Printer:
         if uses_end:
             found.append("end:")
         if self.rooms:
-            found.append("    free(memory);")
+            found.append("    free(found);")
         found += ["    return status;", "}", ""]
         return found
 
@@ -598,13 +602,14 @@ class Scope:
     def reduction(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         operand, kind, result = op.operands[0], op.kind, op.results[0].type
         held, dims = self.of(operand), op.details["dims"]
-        if isinstance(held, Expression) and held.dear:
+        last = len(held.shape) - 1
+        in_parts = list(dims) == [last] and kind in ("sum", "max") and result == held.type == "float32"
+        if isinstance(held, Expression) and held.dear and not in_parts:
             held = self.memory(operand)  # loops that add up are not those that compute fast
         array = self.p.room(result, shape)
         outer = [dim for dim in range(len(held.shape)) if dim not in dims]
         kept = [held.shape[dim] for dim in outer]
         target = Array(array.base, result, tuple(kept), standard(kept))
-        last = len(held.shape) - 1
         if kind in ("argmax", "argmin"):
             self.places(op, held, dims, outer, target)
             return array
@@ -615,14 +620,8 @@ class Scope:
                 if result.startswith("float")
                 else ("INT64_MIN" if kind == "max" else "INT64_MAX")
             )
-        is_row = list(dims) == [last] and isinstance(held, Array) and held.strides[last] == ONE and result == "float32"
-        if is_row and kind in ("sum", "max") and isinstance(held, Array):
-            indices = self.p.loops(kept)
-            place = [*indices, ZERO]
-            name = "sum_of" if kind == "sum" else "max_of"
-            row = load(held, place)
-            self.p.line(f"{load(target, indices)} = {name}(&{row}, {c_size(held.shape[last])});")
-            self.p.end(kept)
+        if in_parts:
+            self.reduce_rows(kind, held, key_of(self, operand), target)
             return array
         self.store(Expression(result, (), lambda loop, indices: start), None, target)
         # All places in the order in which they lie, so that the innermost loop runs along memory.
@@ -649,6 +648,38 @@ class Scope:
         if last in dims:  # what is added up in one place must not be done side by side
             self.lines_without_each()
         return array
+
+    def reduce_rows(self, kind: str, held: Held, key: Any, target: Array) -> None:
+        """The sum or the maximum of each row; what is not in memory is computed part by part, in the cache."""
+        name, n = f"{kind}_of", held.shape[-1]
+        indices = self.p.loops(target.shape)
+        self.drop_each()
+        if isinstance(held, Array) and held.strides[-1] == ONE:
+            self.p.line(f"{load(target, indices)} = {name}(&{load(held, [*indices, ZERO])}, {c_size(n)});")
+        else:
+            total, first, count, part = (self.p.fresh(each) for each in ("total", "i_", "count", "part"))
+            j = f"i_{self.p.fresh('')}"
+            self.p.line(f"float {total} = {'0' if kind == 'sum' else '-INFINITY'};")
+            self.p.line(f"for (int64_t {first} = 0; {first} < {c_size(n)}; {first} += {PART}) {{")
+            self.p.depth += 1
+            self.p.line(f"const int64_t {count} = {c_size(n)} - {first} < {PART} ? {c_size(n)} - {first} : {PART};")
+            self.p.line(f"float {part}[{PART}];")
+            self.p.line("EACH")
+            self.p.line(f"for (int64_t {j} = 0; {j} < {count}; {j}++) {{")
+            self.p.depth += 1
+            loop = Loop(self.p)
+            text = loop.number(held, key, (*indices, Size.named(first) + Size.named(j)))
+            for line in loop.lines:
+                self.p.line(line)
+            self.p.line(f"{part}[{j}] = {text};")
+            self.p.depth -= 1
+            self.p.line("}")
+            found = f"{name}({part}, {count})"
+            self.p.line(f"{total} = {f'{total} + {found}' if kind == 'sum' else f'r_max({total}, {found})'};")
+            self.p.depth -= 1
+            self.p.line("}")
+            self.p.line(f"{load(target, indices)} = {total};")
+        self.p.end(target.shape)
 
     def lines_without_each(self) -> None:
         """The last loop that was printed, to be run in order."""
@@ -992,16 +1023,16 @@ class Printed:
             for name, (kind, shape) in self.program.weights.items()
         ]
         fields += [f"    float *{name};" for name, _ in self.packs.values()]
-        lines = [f"typedef struct {p}_model {{", "    float *room;", *fields, f"}} {p}_model;", ""]
+        lines = [f"typedef struct {p}_model {{", "    void *room;", *fields, f"}} {p}_model;", ""]
         rooms, packing = [], []
         for name, array in self.packs.values():
             K, N = (size.constant or 0 for size in array.shape)
-            rooms.append(f"(size_t)panels_of({N}) * {K}")
+            rooms.append(f"(size_t)columns_of({N}) * {K}")
             sk, sn = (c_size(stride) for stride in array.strides)
             packing.append(f"    found->{name} = at;")
             base = array.base.replace("model->", "found->")
             packing.append(f"    pack({base} + ({c_size(array.offset)}), {K}, {N}, {sk}, {sn}, at);")
-            packing.append(f"    at += (size_t)panels_of({N}) * {K};")
+            packing.append(f"    at += (size_t)columns_of({N}) * {K};")
         size, magic = " + ".join(rooms) or "0", MAGIC.decode().replace("\n", "\\n")
         lines += [
             "/* Opens weights, which lie at a multiple of 8 and stay there while the model is used. */",
@@ -1021,12 +1052,12 @@ class Printed:
             lines.append(f"    found->w{self.numbers[name]} = (const {C_TYPES[kind]} *)(const void *)(start + {at});")
             at += room_of(kind, shape)
         lines += [
-            f"    found->room = malloc(({size}) * sizeof(float) + 64);",
+            f"    found->room = malloc(({size}) * sizeof(float) + ALIGNED);",
             "    if (!found->room) {",
             "        free(found);",
             "        return RECURRA_MEMORY;",
             "    }",
-            "    float *at = found->room;",
+            "    float *at = (float *)aligned(found->room);",
             *packing,
             "    (void)at;",
             "    *model = found;",
