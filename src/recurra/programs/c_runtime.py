@@ -93,6 +93,50 @@ static inline UNUSED size_t room(int64_t count, size_t each) {
 static inline UNUSED char *aligned(void *memory) {
     return (char *)memory + (ALIGNED - (uintptr_t)memory % ALIGNED) % ALIGNED;
 }
+
+/* Memory for a call, after its size: that of an earlier call if it is large enough, because fresh memory comes in pages
+   that the system has to clear. Calls at the same time each have their own. */
+#define MOST_SPARE ((size_t)1 << 28)
+static UNUSED void *borrowed(void **spare, size_t need) {
+    size_t *found = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQ_REL);
+    if (found && *found >= need) return found;
+    free(found);
+    found = need > SIZE_MAX - 2 * ALIGNED ? NULL : taken(need + 2 * ALIGNED);
+    if (found) *found = need;
+    return found;
+}
+static UNUSED void give_back(void **spare, void *found) {
+    free(*(size_t *)found > MOST_SPARE ? found : __atomic_exchange_n(spare, found, __ATOMIC_ACQ_REL));
+}
+"""
+
+STEPS = """\
+/* The largest length of rows, -1 if one of them is none. */
+static UNUSED int64_t longest_of(const int64_t *lengths, int64_t B, int64_t T) {
+    int64_t most = 0;
+    for (int64_t b = 0; b < B; b++) {
+        if (lengths[b] < 0 || lengths[b] > T) return -1;
+        most = larger_size(most, lengths[b]);
+    }
+    return most;
+}
+
+/* The same; also the numbers of the rows, the longest first, and how many of them are longer than t, for each t up to
+   T. There is room for 2 (T + 1) numbers in `active`. */
+static UNUSED int64_t longest_first(const int64_t *lengths, int64_t B, int64_t T, int64_t *order, int64_t *active) {
+    const int64_t most = longest_of(lengths, B, T);
+    int64_t *const next = active + T + 1, longer = 0;
+    if (most < 0) return most;
+    for (int64_t t = 0; t <= T; t++) active[t] = 0;
+    for (int64_t b = 0; b < B; b++) active[lengths[b]]++;
+    for (int64_t t = T; t >= 0; t--) {
+        const int64_t as_long = active[t];
+        active[t] = next[t] = longer;
+        longer += as_long;
+    }
+    for (int64_t b = 0; b < B; b++) order[next[lengths[b]]++] = b;
+    return most;
+}
 """
 
 WEIGHTS = """\
@@ -113,4 +157,4 @@ def runtime() -> str:
     """All of the above; what a program does not use, compilers leave out."""
     functions = prelude(is_double=False).replace("static inline", "static inline UNUSED")
     functions = "\n".join(line for line in functions.splitlines() if not line.startswith("#include"))
-    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, ROWS, WEIGHTS])
+    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, ROWS, STEPS, WEIGHTS])

@@ -26,6 +26,7 @@ from recurra.programs.program import (
     Program,
     Value,
 )
+from recurra.programs.rows import has_rows_alone
 from recurra.programs.shapes import Condition, conditions
 from recurra.programs.sizes import Size, product_of, quotient
 
@@ -140,7 +141,7 @@ def c_factor(factor: str) -> str:
         whole, over = quotient(factor)
         by = str(over) if isinstance(over, int) else f"larger_size(1, n_{over})"
         return f"(({c_size(whole)}) / {by})"
-    return factor if factor[:2] in ("i_", "t_") else f"n_{factor}"
+    return factor if factor[:2] in ("i_", "t_") or factor.startswith("order_") else f"n_{factor}"
 
 
 class Loop:
@@ -361,9 +362,9 @@ class Printer:
             for name, kind, count in self.rooms:
                 found.append(f"    const size_t at_{name} = need;")
                 found.append(f"    need += room({count}, sizeof({kind}));")
-            found.append("    void *const found = taken(need + ALIGNED);")
+            found.append("    void *const found = borrowed(model->spare, need);")
             found.append("    if (!found) return RECURRA_MEMORY;")
-            found.append("    char *const memory = aligned(found);")
+            found.append("    char *const memory = aligned((size_t *)found + 1);")
             for name, kind, _ in self.rooms:
                 found.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
         found += self.lines
@@ -371,7 +372,7 @@ class Printer:
         if uses_end:
             found.append("end:")
         if self.rooms:
-            found.append("    free(found);")
+            found.append("    give_back(model->spare, found);")
         found += ["    return status;", "}", ""]
         return found
 
@@ -889,65 +890,105 @@ class Scope:
     # Steps
 
     def scan(self, op: Operation) -> Iterator[Held]:
+        """Steps through time. Where the step computes each row by itself, rows are taken in the order of their lengths,
+        the longest first, and those that have ended are left out; else all of them are computed to the longest."""
         p, body, count = self.p, op.details["body"], op.details["states"]
         x, lengths = self.memory(op.operands[0]), self.whole(op.operands[1])
         B, T, P = x.shape
+        name = next(iter(B.names), "")
+        drops = Size.named(name) == B and lengths.type == "int64" and has_rows_alone(body, name)
+        b, t = f"i_{p.fresh('')}", f"t_{p.fresh('')}"
+        row, step = Size.named(b), Size.named(t)
+        order = p.room("int64", (B,)) if drops else None
+        source = Size.named(f"order_{b}") if drops else row
         states = []
-        for operand in op.operands[2 : 2 + count]:
-            state = p.room(self.of(operand).type, self.of(operand).shape)
-            self.store(self.of(operand), key_of(self, operand), state)
-            states.append(state)
-        given = [self.memory(operand) for operand in op.operands[2 + count :]]
-        out = p.room(op.results[0].type, op.results[0].shape)
-        width = states[0].shape[1]
-        p.line(f"memset({out.base}, 0, (size_t)({c_size(product_of(out.shape))}) * sizeof({C_TYPES[out.type]}));")
-        t, most, b = f"t_{p.fresh('')}", p.fresh("most"), f"i_{p.fresh('')}"
-        step, row = Size.named(t), Size.named(b)
-        length = load(lengths, (row,))
-        p.line(f"int64_t {most} = 0;")
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.line(f"    if ({length} < 0 || {length} > {c_size(T)}) {{ status = RECURRA_SIZES; goto end; }}")
-        p.line(f"    {most} = larger_size({most}, {length});")
-        p.line("}")
-        p.line(f"for (int64_t {t} = 0; {t} < {most}; {t}++) {{")
-        p.depth += 1
-        if op.details["backward"]:
-            now = p.room(x.type, (B, P))
-            place = f"i_{p.fresh('')}"
+        active, place = p.fresh("active"), f"i_{p.fresh('')}"
+        at = f"{lengths.base} + ({c_size(lengths.offset)})"
+        if order is None:
+            p.line(f"const int64_t most_{active} = longest_of({at}, {c_size(B)}, {c_size(T)});")
+        else:
+            counts = p.room("int64", (T + 1, Size.of(2)))
+            p.line(f"int64_t *const {active} = {counts.base};")
+            found = f"longest_first({at}, {c_size(B)}, {c_size(T)}, {order.base}, {active})"
+            p.line(f"const int64_t most_{active} = {found};")
+        p.line(f"if (most_{active} < 0) {{ status = RECURRA_SIZES; goto end; }}")
+
+        def begin_rows() -> None:
+            """A loop over rows, with the name of the row in the order in which they are given."""
             p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-            p.line(f"    const int64_t {place} = larger_size(0, {length} - 1 - {t});")
-            j = f"i_{p.fresh('')}"
-            source = load(x, (row, Size.named(place), Size.named(j)))
-            p.line(f"    for (int64_t {j} = 0; {j} < {c_size(P)}; {j}++) {load(now, (row, Size.named(j)))} = {source};")
+            p.depth += 1
+            if order is not None:
+                p.line(f"const int64_t order_{b} = {load(order, (row,))};")
+
+        def end() -> None:
+            p.depth -= 1
             p.line("}")
+
+        def copy(into: Array, one: Size, found: Array, other: Size) -> None:
+            """One row of a matrix into another one, at these rows."""
+            target, number = load(into, (one, ZERO)), load(found, (other, ZERO))
+            if into.strides[1] == found.strides[1] == ONE:
+                size = f"(size_t)({c_size(found.shape[1])}) * sizeof({C_TYPES[found.type]})"
+                p.line(f"memcpy(&{target}, &{number}, {size});")
+                return
+            j = f"i_{p.fresh('')}"
+            p.line(f"for (int64_t {j} = 0; {j} < {c_size(found.shape[1])}; {j}++)")
+            p.line(f"    {load(into, (one, Size.named(j)))} = {load(found, (other, Size.named(j)))};")
+
+        for operand in op.operands[2 : 2 + count]:
+            held = self.of(operand)
+            state = p.room(held.type, held.shape)
+            if order is None:
+                self.store(held, key_of(self, operand), state)
+            else:
+                given = self.memory(operand)
+                begin_rows()
+                copy(state, row, given, source)
+                end()
+            states.append(state)
+        same = [self.memory(operand) for operand in op.operands[2 + count :]]
+        out = p.room(op.results[0].type, op.results[0].shape)
+        p.line(f"memset({out.base}, 0, (size_t)({c_size(product_of(out.shape))}) * sizeof({C_TYPES[out.type]}));")
+        p.line(f"for (int64_t {t} = 0; {t} < most_{active}; {t}++) {{")
+        p.depth += 1
+        if order is not None:
+            p.line(f"const int64_t n_{name} = {active}[{t}];  /* the rows that are left */")
+        backward, length = op.details["backward"], load(lengths, (source,))
+        if backward or order is not None:
+            now = p.room(x.type, (B, P))
+            begin_rows()
+            p.line(f"const int64_t {place} = {f'larger_size(0, {length} - 1 - {t})' if backward else t};")
+            at_place = x.offset + Size.named(place) * x.strides[1]
+            copy(now, row, Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), at_place), source)
+            end()
         else:
             now = Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), x.offset + step * x.strides[1], x.weight)
         inner = Scope(p, body)
-        for number, held in enumerate((now, *states, *given)):
+        for number, held in enumerate((now, *states, *same)):
             inner.held[number] = held
         inner.print()
         new = [inner.memory(operand) for _, operand in body.outputs]
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.depth += 1
-        p.line(f"if ({t} >= {length}) continue;")
-        for state, found in zip(states, new, strict=True):
-            j = f"i_{p.fresh('')}"
-            at = (row, Size.named(j))
-            p.line("EACH")
-            p.line(
-                f"for (int64_t {j} = 0; {j} < {c_size(state.shape[1])}; {j}++) {load(state, at)} = {load(found, at)};"
-            )
-        place = f"i_{p.fresh('')}"
-        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if op.details['backward'] else t};")
-        into = load(out, (row, Size.named(place), ZERO))
-        numbers = f"(size_t)({c_size(width)}) * sizeof({C_TYPES[out.type]})"
-        p.line(f"memcpy(&{into}, &{load(states[0], (row, ZERO))}, {numbers});")
-        p.depth -= 1
-        p.line("}")
-        p.depth -= 1
-        p.line("}")
+        begin_rows()
+        if order is None:
+            p.line(f"if ({t} >= {length}) continue;")
+        for state, computed in zip(states, new, strict=True):
+            copy(state, row, computed, row)
+        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if backward else t};")
+        width = out.strides[1]
+        flat = Array(out.base, out.type, (B, states[0].shape[1]), (out.strides[0], ONE), Size.named(place) * width)
+        copy(flat, source, states[0], row)
+        end()
+        end()
         yield out
-        yield from states
+        for state in states:
+            if order is None:
+                yield state
+                continue
+            last = p.room(state.type, state.shape)
+            begin_rows()
+            copy(last, source, state, row)
+            end()
+            yield last
 
 
 def key_of(scope: Scope, operand: Operand) -> Any:
@@ -1023,7 +1064,7 @@ class Printed:
             for name, (kind, shape) in self.program.weights.items()
         ]
         fields += [f"    float *{name};" for name, _ in self.packs.values()]
-        lines = [f"typedef struct {p}_model {{", "    void *room;", *fields, f"}} {p}_model;", ""]
+        lines = [f"typedef struct {p}_model {{", "    void *room, **spare;", *fields, f"}} {p}_model;", ""]
         rooms, packing = [], []
         for name, array in self.packs.values():
             K, N = (size.constant or 0 for size in array.shape)
@@ -1044,8 +1085,9 @@ class Printed:
             f"    memcpy(&length, start + {len(MAGIC)}, 8);",
             f"    memcpy(&sum, start + {len(MAGIC) + 8}, 8);",
             f"    if (length != {total - 64} || sum != checksum(start + 64, size - 64)) return RECURRA_WEIGHTS;",
-            f"    {p}_model *found = calloc(1, sizeof({p}_model));",
+            f"    {p}_model *found = calloc(1, sizeof({p}_model) + sizeof(void *));",
             "    if (!found) return RECURRA_MEMORY;",
+            "    found->spare = (void **)(found + 1);",
         ]
         at = 64
         for name, (kind, shape) in self.program.weights.items():
@@ -1065,7 +1107,7 @@ class Printed:
             "}",
             "",
             f"void {p}_close({p}_model *model) {{",
-            "    if (model) free(model->room);",
+            "    if (model) free(model->room), free(*model->spare);",
             "    free(model);",
             "}",
             "",
