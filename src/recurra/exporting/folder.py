@@ -162,7 +162,10 @@ def program_of(recorded: Mapping[str, Recorded]) -> tuple[Program, dict[str, NDA
             names[each], weights[new] = new, array
         functions[name] = renamed(function, names)
     program = Program(functions, {name: (str(array.dtype), array.shape) for name, array in weights.items()})
-    return Program.from_json(program.to_json()), weights
+    try:
+        return Program.from_json(program.to_json()), weights
+    except CheckpointError as error:
+        raise NotExportable(f"this model cannot be exported: {error}") from error
 
 
 def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
