@@ -30,6 +30,20 @@ typedef float vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_ali
 
 static inline UNUSED int64_t columns_of(int64_t n) { return (n + VECTOR - 1) / VECTOR * VECTOR; }
 
+/* Weights of 16 bits, bfloat16: the upper half of a float. */
+typedef uint16_t halves __attribute__((vector_size(2 * VECTOR), aligned(2), may_alias));
+typedef uint32_t wholes __attribute__((vector_size(4 * VECTOR)));
+static inline UNUSED float widened(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float found;
+    memcpy(&found, &bits, sizeof(found));
+    return found;
+}
+static inline INLINED vector weights_at(const void *b, int64_t at, const int size) {
+    if (size == 4) return VECTOR_AT((const float *)b + at);
+    return (vector)(__builtin_convertvector(*(const halves *)((const uint16_t *)b + at), wholes) << 16);
+}
+
 /* A matrix w[k, n], its numbers sk and sn apart, in panels of PANEL columns; the last one has as many vectors of
    columns as it needs, with zeros behind its last column. */
 static UNUSED void pack(const float *w, int64_t K, int64_t N, int64_t sk, int64_t sn, float *out) {
@@ -40,16 +54,32 @@ static UNUSED void pack(const float *w, int64_t K, int64_t N, int64_t sk, int64_
     }
 }
 
+static inline UNUSED uint64_t half_room(int64_t K, int64_t N) {
+    return ((uint64_t)columns_of(N) * K + 31) / 32 * 16;
+}
+
+/* The same of columns w[n, k] of 16 bits. */
+static UNUSED void half_pack(const uint16_t *w, int64_t K, int64_t N, void *out) {
+    uint16_t *to = out;
+    for (int64_t n = 0; n < N; n += PANEL) {
+        const int64_t width = columns_of(N - n) < PANEL ? columns_of(N - n) : PANEL;
+        for (int64_t k = 0; k < K; k++)
+            for (int64_t j = 0; j < width; j++) *to++ = n + j < N ? w[(n + j) * K + k] : 0;
+    }
+}
+
 /* out[r][n] = sum over k of a[r][k ak] b[k bk + n] for `rows` rows and `wide` vectors of columns, of which `width` are
-   written; from one panel to the next it is `apart`. Rows and vectors are known when this is compiled. */
-static inline INLINED void block(const int rows, const int wide, int64_t K, const float *const *a, int64_t ak,
-                                 const float *b, int64_t bk, int64_t apart, float *const *out, int64_t width) {
+   written; from one panel to the next it is `apart`. Numbers of b have `size` bytes. Rows, vectors and the size are
+   known when this is compiled. */
+static inline INLINED void block(const int rows, const int wide, const int size, int64_t K, const float *const *a,
+                                 int64_t ak, const void *b, int64_t bk, int64_t apart, float *const *out,
+                                 int64_t width) {
     vector s[MOST_ROWS][WIDEST];
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < wide; i++) s[r][i] = (vector){0};
-    for (int64_t k = 0; k < K; k++, b += bk) {
+    for (int64_t k = 0; k < K; k++) {
         vector w[WIDEST];
-        for (int i = 0; i < wide; i++) w[i] = VECTOR_AT(b + i / VECTORS * apart + i % VECTORS * VECTOR);
+        for (int i = 0; i < wide; i++) w[i] = weights_at(b, k * bk + i / VECTORS * apart + i % VECTORS * VECTOR, size);
         for (int r = 0; r < rows; r++) {
             const float x = a[r][k * ak];
             for (int i = 0; i < wide; i++) s[r][i] += x * w[i];
@@ -68,19 +98,26 @@ static inline INLINED void block(const int rows, const int wide, int64_t K, cons
 }
 
 #define BLOCK(R, V) \\
-    case (R) * 16 + (V): block(R, V, K, a, ak, b, bk, apart, out, width); break;
+    case (R) * 16 + (V): block(R, V, BYTES, K, a, ak, b, bk, apart, out, width); break;
 #if VECTORS == 4
 #define BLOCKS(R) BLOCK(R, 1) BLOCK(R, 2) BLOCK(R, 3) BLOCK(R, 4)
 #else
 #define BLOCKS(R) BLOCK(R, 1) BLOCK(R, 2)
 #endif
+#define EVERY_BLOCK BLOCK(1, WIDEST) BLOCKS(1) BLOCKS(2) BLOCKS(3) BLOCKS(4) BLOCKS(5) BLOCKS(6)
 
-static UNUSED void block_of(int64_t rows, int64_t wide, int64_t K, const float *const *a, int64_t ak, const float *b,
+static UNUSED void block_of(int64_t rows, int64_t wide, int64_t K, const float *const *a, int64_t ak, const void *b,
                             int64_t bk, int64_t apart, float *const *out, int64_t width) {
-    switch (rows * 16 + wide) {
-        BLOCK(1, WIDEST)
-        BLOCKS(1) BLOCKS(2) BLOCKS(3) BLOCKS(4) BLOCKS(5) BLOCKS(6)
-    }
+#define BYTES 4
+    switch (rows * 16 + wide) { EVERY_BLOCK }
+#undef BYTES
+}
+
+static UNUSED void half_block_of(int64_t rows, int64_t wide, int64_t K, const float *const *a, int64_t ak,
+                                 const void *b, int64_t bk, int64_t apart, float *const *out, int64_t width) {
+#define BYTES 2
+    switch (rows * 16 + wide) { EVERY_BLOCK }
+#undef BYTES
 }
 
 /* How many of the rows that are left are computed together. */
@@ -96,8 +133,8 @@ static inline UNUSED int is_zero(const float *a, int64_t n) {
 
 /* out[m, n] = sum over k of a[m, k] w[k, n]; w as `pack` lays it out, the rows of a are lda apart. Rows of zeros, as
    padding has them, cost nothing. */
-static UNUSED void product(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const float *packed,
-                           float *out) {
+static inline INLINED void product_of(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const void *packed,
+                                      const int size, float *out) {
     for (int64_t m = 0; m < M;) {
         const float *rows[ROWS_OF_BLOCK];
         float *outs[ROWS_OF_BLOCK], *at[MOST_ROWS];
@@ -117,11 +154,22 @@ static UNUSED void product(int64_t M, int64_t K, int64_t N, const float *a, int6
             for (int64_t r = 0, some; r < count; r += some) {
                 some = rows_together(count - r);
                 for (int64_t each = 0; each < some; each++) at[each] = outs[r + each] + n;
-                block_of(some, wide, K, rows + r, 1, packed + n * K, wide < VECTORS ? wide * VECTOR : PANEL, K * PANEL,
-                         at, width);
+                (size == 4 ? block_of : half_block_of)(some, wide, K, rows + r, 1,
+                                                       (const char *)packed + n * K * size,
+                                                       wide < VECTORS ? wide * VECTOR : PANEL, K * PANEL, at, width);
             }
         }
     }
+}
+
+static UNUSED void product(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const void *packed,
+                           float *out) {
+    product_of(M, K, N, a, lda, packed, 4, out);
+}
+
+static UNUSED void half_product(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const void *packed,
+                                float *out) {
+    product_of(M, K, N, a, lda, packed, 2, out);
 }
 
 static inline UNUSED float total_of(vector s) {

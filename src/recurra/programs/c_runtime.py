@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from recurra.engines.c_prelude import prelude
+from recurra.programs.c_narrow import NARROW
 from recurra.programs.c_products import PRODUCTS
 
 HEAD = """\
@@ -171,4 +172,4 @@ def runtime() -> str:
     """All of the above; what a program does not use, compilers leave out."""
     functions = prelude(is_double=False).replace("static inline", "static inline UNUSED")
     functions = "\n".join(line for line in functions.splitlines() if not line.startswith("#include"))
-    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, ROWS, STEPS, WEIGHTS])
+    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, NARROW, ROWS, STEPS, WEIGHTS])

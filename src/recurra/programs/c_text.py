@@ -39,8 +39,10 @@ C_TYPES = {
     "int32": "int32_t",
     "uint8": "uint8_t",
     "bool": "uint8_t",
+    "int8": "int8_t",
+    "bfloat16": "uint16_t",
 }
-BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
+BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "int8": 1, "bfloat16": 2}
 
 STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS")
 """What a function of C returns, by its name."""
@@ -886,6 +888,38 @@ class Scope:
         self.p.line(f"multiply({sizes}, {ways[0]}, {ways[1]}, {out.base});")
         return out
 
+    def print_narrow_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
+        out = self.p.room("float32", shape)
+        if left.strides[1] != ONE:
+            left = self.whole_copy(left)
+        (M, N), K = shape, right.shape[1]
+        packed = self.p.whole.packed(right, str(op.operands[2]) if len(op.operands) == 3 else None)
+        sizes = ", ".join(c_size(each) for each in (M, K, N))
+        given = f"{left.base} + ({c_size(left.offset)}), {c_size(left.strides[0])}, model->{packed}"
+        if len(op.operands) == 2:
+            self.p.line(f"half_product({sizes}, {given}, {out.base});")
+            return out
+        rounded = self.p.room("int8", (M, Size.of(((K.constant or 0) + 3) // 4 * 4)))
+        self.p.line(f"narrow_product({sizes}, {given}, {rounded.base}, {out.base});")
+        return out
+
+    def print_narrow_take(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        table, ids = self.memory(op.operands[0]), self.of(op.operands[1])
+        array = self.p.room("float32", shape)
+        around = self.p.loops(shape[:-1])
+        self.drop_each()
+        row = Size.named(self.checked_id(ids, key_of(self, op.operands[1]), around, table.shape[0], wraps=False))
+        [place] = self.p.loops(shape[-1:])
+        number = load(table, (row, place))
+        found = f"widened({number})"
+        if len(op.operands) == 3:
+            found = f"(float){number} * {load(self.memory(op.operands[2]), (row,))}"
+        self.p.line(f"{load(array, (*around, place))} = {found};")
+        self.p.end(shape[-1:])
+        self.p.end(shape[:-1])
+        return array
+
     def whole_copy(self, array: Array) -> Array:
         copy = self.p.room(array.type, array.shape)
         self.store(array, ("copy", copy.base), copy)
@@ -1114,7 +1148,7 @@ class Printed:
 
     def __init__(self, program: Program, prefix: str = "recurra") -> None:
         self.program, self.prefix = program, prefix
-        self.packs: dict[tuple[Any, ...], tuple[str, Array]] = {}
+        self.packs: dict[tuple[Any, ...], tuple[str, Array, str | None]] = {}
         self.numbers = {name: number for number, name in enumerate(program.weights)}
         functions = [
             line
@@ -1128,12 +1162,25 @@ class Printed:
         sizes = tuple(map(Size.of, shape))
         return Array(f"model->w{self.numbers[name]}", kind, sizes, standard(sizes), ZERO, name)
 
-    def packed(self, array: Array) -> str:
-        """The name of a weight, or of a view of one, as products take it."""
+    def packed(self, array: Array, scales: str | None = None) -> str:
+        """The name of a weight, or of a view of one, as products take it; `scales` is a weight, too."""
         key = (array.weight, array.shape, array.strides, array.offset)
         if key not in self.packs:
-            self.packs[key] = (f"p{len(self.packs)}", array)
+            self.packs[key] = (f"p{len(self.packs)}", array, scales)
         return self.packs[key][0]
+
+    def packing(self, array: Array, scales: str | None) -> tuple[str, str]:
+        """How many floats a packed weight takes, and what packs it."""
+        base = f"{array.base.replace('model->', 'found->')} + ({c_size(array.offset)})"
+        rows, columns = (size.constant or 0 for size in array.shape)
+        if array.type == "float32":
+            sk, sn = (c_size(stride) for stride in array.strides)
+            return f"(uint64_t)columns_of({columns}) * {rows}", f"pack({base}, {rows}, {columns}, {sk}, {sn}, at);"
+        # A narrow weight is written the other way round.
+        if scales is None:
+            return f"half_room({columns}, {rows})", f"half_pack({base}, {columns}, {rows}, at);"
+        by = self.weight(scales).base.replace("model->", "found->")
+        return f"narrow_room({columns}, {rows})", f"narrow_pack({base}, {by}, {columns}, {rows}, at);"
 
     def sizes(self, function: Function) -> list[str]:
         """The parameters of what looks at the sizes of a function."""
@@ -1153,17 +1200,13 @@ class Printed:
             f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {shown(name)}, {list(shape)} */"
             for name, (kind, shape) in self.program.weights.items()
         ]
-        fields += [f"    float *{name};" for name, _ in self.packs.values()]
+        fields += [f"    float *{name};" for name, *_ in self.packs.values()]
         lines = [f"typedef struct {p}_model {{", "    void *room, **spare;", *fields, f"}} {p}_model;", ""]
         rooms, packing = [], []
-        for name, array in self.packs.values():
-            K, N = (size.constant or 0 for size in array.shape)
-            rooms.append(f"(uint64_t)columns_of({N}) * {K}")
-            sk, sn = (c_size(stride) for stride in array.strides)
-            packing.append(f"    found->{name} = at;")
-            base = array.base.replace("model->", "found->")
-            packing.append(f"    pack({base} + ({c_size(array.offset)}), {K}, {N}, {sk}, {sn}, at);")
-            packing.append(f"    at += (size_t)columns_of({N}) * {K};")
+        for name, array, scales in self.packs.values():
+            size, pack = self.packing(array, scales)
+            rooms.append(size)
+            packing += [f"    found->{name} = at;", f"    {pack}", f"    at += (size_t)({size});"]
         size, magic = " + ".join(rooms) or "0", MAGIC.decode().replace("\n", "\\n")
         lines += [
             "/* Opens weights, which lie at a multiple of 8 and stay there while the model is used. */",

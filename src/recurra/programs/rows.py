@@ -42,7 +42,7 @@ def _has_rows_alone(op: Operation, name: str, by_row: list[bool], values: list[V
     results = [has_rows(value, name) for value in op.results]
     if not any(by_row):
         return not any(results) or op.kind in ("full", "expand", "reshape")
-    if op.kind not in (*REDUCTIONS, "reshape", "index", "take"):
+    if op.kind not in (*REDUCTIONS, "reshape", "index", "take", "narrow_take"):
         # With fewer dimensions than the result, what lies along rows is spread over something else.
         there = [operand for operand, found in zip(op.operands, by_row, strict=True) if found]
         ranks = [len(values[operand].shape) for operand in there if isinstance(operand, int)]
