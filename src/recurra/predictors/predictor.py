@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.store import Encoded, Rows
+from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Recordable, Running
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Predictor(ABC, Generic[Output]):
     def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Output] | None:
         """Outputs to be scored, where rows follow on each other and are not predicted apart; None: they are."""
         return None
+
+    def usual(self) -> Usual:
+        """How a C program looks for answers where it says nothing else; empty where there is no search."""
+        return {}
 
     def writer(self, running: Running, manner: Manner) -> TextSource | None:
         """What writes texts with the model; None where it writes none."""
