@@ -31,13 +31,9 @@ class Searchable(NamedTuple):
     fixed: tuple[Named, ...]
     has_extra: bool
     rows: tuple[str, ...]  # names that say how many rows there are: B and K, or one of its own
+    names: tuple[str, ...]  # sizes beside the number of rows
     tokens: Size  # of which log p is given
     places: Size | None  # that are looked at
-
-    @property
-    def names(self) -> list[str]:
-        """Sizes beside the number of rows."""
-        return [name for name in self.step.names if name not in self.rows]
 
 
 def searchable(program: Program) -> Searchable | None:
@@ -64,7 +60,8 @@ def searchable(program: Program) -> Searchable | None:
     if names != ("B", "K") and len(names) != 1:
         return None
     places = None if weights is None else weights.shape[1]
-    return Searchable(step, moving, fixed, has_extra, names, log_p.shape[1], places)
+    others = tuple(name for name in step.names if name not in names)
+    return Searchable(step, moving, fixed, has_extra, names, others, log_p.shape[1], places)
 
 
 def outputs_of(function: Function) -> dict[str, Value]:

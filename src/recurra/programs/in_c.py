@@ -36,6 +36,9 @@ class InC:
 
         printed = Printed(program)
         self.program, self.content = program, content
+        self.searched_sizes: dict[
+            tuple[tuple[int, ...], ...], dict[str, int]
+        ] = {}  # by the shapes a search begins with
         self.searchable = None if printed.search is None else printed.search.found
         self.code = library(printed.text)
         self.model = ctypes.c_void_p()

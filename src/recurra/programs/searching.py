@@ -14,7 +14,7 @@ from recurra.config import Seq2SeqDecoding
 from recurra.errors import DataError
 from recurra.programs.c_search import Usual
 from recurra.programs.c_searching import FOUND, MANNER, SEARCHES
-from recurra.programs.in_c import WRONG, InC
+from recurra.programs.in_c import MOST_SHAPES, WRONG, InC
 from recurra.programs.inputs import Running
 from recurra.programs.program import Function
 from recurra.search.decoding import SearchTokens
@@ -174,11 +174,16 @@ def searched_in_c(running: Running, begun: Begun, wanted: Wanted) -> list[list[H
 def sizes_of(running: InC, begun: Begun) -> dict[str, int]:
     """What the names of sizes mean for a search that begins so, one hypothesis for each sentence."""
     step: Function = running.program.functions["step"]
-    try:
-        arrays = [begun.tokens, *begun.moving, *begun.fixed, *begun.extra]
-        return step.sizes([each.shape for each in arrays])
-    except ValueError as error:
-        raise DataError(f"the program cannot search from these inputs ({error}).") from error
+    shapes = tuple(each.shape for each in (begun.tokens, *begun.moving, *begun.fixed, *begun.extra))
+    known = running.searched_sizes
+    if shapes not in known:
+        if len(known) >= MOST_SHAPES:
+            known.clear()
+        try:
+            known[shapes] = step.sizes(shapes)
+        except ValueError as error:
+            raise DataError(f"the program cannot search from these inputs ({error}).") from error
+    return known[shapes]
 
 
 def manner_of(wanted: Wanted, law: Law, held: Held, *, looks: bool) -> CManner:
