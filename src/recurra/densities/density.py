@@ -65,6 +65,11 @@ class Density(nn.Module, ABC):
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         """(..., d): the value below which such a share, (..., d) between 0 and 1, of the probability lies."""
 
+    def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
+        """(..., L, d): the quantiles at L levels."""
+        like = features[..., :1].expand(*features.shape[:-1], self.size)
+        return torch.stack([self.quantile(features, torch.full_like(like, level)) for level in levels], dim=-2)
+
     def sample(self, features: Tensor, generator: torch.Generator) -> Tensor:
         """(..., d): values drawn from the density, which are its quantiles at random shares."""
         shares = torch.rand(*features.shape[:-1], self.size, generator=generator, device=generator.device)

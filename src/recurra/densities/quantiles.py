@@ -77,6 +77,7 @@ class Quantiles(Density):
                 f"levels must be at least two ascending numbers between 0 and 1, such as [0.05, 0.5, 0.95], but are "
                 f"{list(levels)}."
             )
+        self.given_levels = tuple(levels)
         self.register_buffer("levels", torch.tensor(list(levels), dtype=torch.float64), persistent=False)
         self.readout = readout(input_size, size * len(levels))
         with torch.no_grad():  # at first, the quantiles of the standard normal distribution
@@ -117,6 +118,11 @@ class Quantiles(Density):
         below = found[..., 0] + first * (share / levels[0]).clamp(tiny, 1).log()
         above = found[..., -1] - last * ((1 - share) / (1 - levels[-1])).clamp(tiny, 1).log()
         return below.where(share < levels[0], above.where(share > levels[-1], inner))
+
+    def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
+        if self.given_levels != tuple(levels):
+            return super().quantiles(features, levels)
+        return self.levels_of(features).transpose(-1, -2)
 
     def cdf(self, features: Tensor, values: Tensor) -> Tensor:
         found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)

@@ -81,6 +81,15 @@ def _origins(conventions: Conventions, row: Encoded, stride: int) -> NDArray[np.
     return origins_of(len(row["values"]), first=max(first_scored(conventions), lead), stride=stride)
 
 
+def origins_before(conventions: Conventions, unseen: int, length: int) -> NDArray[np.int64]:
+    """From where forecasts of a series are compared with what came, where intervals adapt to it.
+
+    `unseen` is the first step that training has not seen; −1: none.
+    """
+    first = max(first_scored(conventions), unseen)
+    return np.arange(first, length if unseen >= 0 else 0, conventions.settings.evaluation.stride)
+
+
 def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Sequence[Any]) -> list[Any]:
     """Forecasts of the rows of a batch with what was said before, where intervals adapt to it. (torch)"""
     if batch.unseen is None or not bool((batch.unseen >= 0).any()):
@@ -88,9 +97,9 @@ def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Seque
     from recurra.models.forecast import Past
     from recurra.models.reviewing import review
 
-    settings, context = conventions.settings, first_scored(conventions)
+    settings = conventions.settings
     origins = [
-        np.arange(max(context, first), length if first >= 0 else 0, settings.evaluation.stride)
+        origins_before(conventions, first, length)
         for first, length in zip(batch.unseen.tolist(), batch.values.lengths.tolist(), strict=True)
     ]
     found = review(

@@ -13,6 +13,7 @@ from recurra.data.extents import Extents
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.predictors.predictor import Predictor, padded
+from recurra.predictors.trees import leaves, named, refilled
 from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
 from recurra.programs.searching import Begun, Wanted, searched_in_c, usual, why_not_in_c
@@ -259,28 +260,6 @@ class Decoding:
         return list(zip(sums.tolist(), lengths.tolist(), strict=True))
 
 
-# Trees of tensors
-
-
 def bare(state: Any) -> Any:
     """A decoder's state without where the last step has looked, which no step reads."""
     return state._replace(weights=None, chance=None)
-
-
-def leaves(tree: Any) -> list[Any]:
-    """Every tensor of a tuple, in order."""
-    if isinstance(tree, tuple):
-        return [leaf for part in tree for leaf in leaves(part)]
-    return [tree] if hasattr(tree, "dim") else []
-
-
-def named(name: str, tree: Any) -> dict[str, Any]:
-    return {f"{name}{number}": leaf for number, leaf in enumerate(leaves(tree))}
-
-
-def refilled(tree: Any, tensors: Any) -> Any:
-    """The same tuples with other tensors."""
-    if isinstance(tree, tuple):
-        parts = [refilled(part, tensors) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return next(tensors) if hasattr(tree, "dim") else tree

@@ -29,7 +29,7 @@ from recurra.forecasts.conventions import Conventions, in_order_of, reads_gaps_i
 from recurra.forecasts.intervals import Intervals
 from recurra.forecasts.learned import learned
 from recurra.forecasts.pictures import NO_FILE, forecast, looked
-from recurra.forecasts.reviews import first_scored, free_running, places, reviews, with_past
+from recurra.forecasts.reviews import first_scored, free_running, origins_before, places, reviews, with_past
 from recurra.forecasts.windows import batches_of, cut_out, windows_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from recurra.models.forecast import Forecast, Review
     from recurra.models.forecaster import Forecaster
     from recurra.models.series_batch import ForecasterBatch
+    from recurra.predictors.predictor import Predictor
 
 Output: TypeAlias = "Forecast | Review"
 
@@ -329,6 +330,25 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         self.intervals.check()
         found = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
         return with_past(self.conventions, model, batch, found)
+
+    def predictor(self) -> Predictor[Any]:
+        from recurra.predictors.forecasting import ForecastingPredictor
+
+        self.intervals.check()
+        decoding = self.settings.decoding
+        return ForecastingPredictor(self, size=self.conventions.size, horizon=decoding.horizon, paths=decoding.paths)
+
+    def widths_beside(self) -> Mapping[str, int]:
+        """How many numbers are read beside the values of a step, by the names of encoded arrays."""
+        own = self.conventions.widths
+        gaps = self.conventions.size + 1 if self.conventions.reads_gaps else 0
+        sizes = {"static_numbers": own.static, "static_names": len(own.categories), "gaps": gaps}
+        return {"future": own.future, "past": own.past, **sizes}
+
+    def origins_before(self, row: Encoded) -> NDArray[np.int64]:
+        """From where a series is forecast again, where intervals adapt to how good these forecasts were."""
+        unseen = int(row["unseen"][0]) if "unseen" in row else -1
+        return origins_before(self.conventions, unseen, len(row["values"]))
 
     def answer(self, example: Steps, output: Any) -> Prediction:
         return answer(self.conventions, self.intervals, example, output)
