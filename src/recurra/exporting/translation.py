@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -892,10 +892,14 @@ def places_in_order(t: Translator, nodes: Sequence[Node], arguments: list[Any], 
     return t.add("sum", [counted], value, dims=(len(given.shape),))
 
 
-CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 2.1858087e-04, -1.25372503e-03)
-CENTRAL += (-4.17768164e-03, 0.246640727, 1.50140941)
-OUTER = (-2.00214257e-04, 1.00950558e-04, 1.34934322e-03, -3.67342844e-03, 5.73950773e-03, -7.6224613e-03)
-OUTER += (9.43887047e-03, 1.00167406, 2.83297682)
+CENTRAL: Final = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 2.1858087e-04),
+    *(-1.25372503e-03, -4.17768164e-03, 0.246640727, 1.50140941),
+)
+OUTER: Final = (
+    *(-2.00214257e-04, 1.00950558e-04, 1.34934322e-03, -3.67342844e-03, 5.73950773e-03),
+    *(-7.6224613e-03, 9.43887047e-03, 1.00167406, 2.83297682),
+)
 """Polynomials by which Giles (2012) approximates erf⁻¹(x) / x, in w − 2.5 and √w − 3 of w = −log (1 − x²)."""
 
 

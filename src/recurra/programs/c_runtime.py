@@ -177,14 +177,27 @@ static UNUSED void convolve(const float *x, const float *w, float *out, int64_t 
 """
 
 NUMBERS = """\
+/* Whole numbers that leave their range come back at its other end, as in NumPy; what is divided by 0 is 0. */
+static inline UNUSED int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline UNUSED int64_t wrapped_difference(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline UNUSED int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 static inline UNUSED int64_t floor_divided(int64_t a, int64_t b) {
+    if (b == -1) return wrapped_difference(0, a);
     return b ? a / b - (a % b && (a < 0) != (b < 0)) : 0;
 }
-static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) { return b ? a - floor_divided(a, b) * b : 0; }
+static inline UNUSED int64_t rest_of(int64_t a, int64_t b) { return b && b != -1 ? a % b : 0; }
+static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) {
+    const int64_t rest = rest_of(a, b);
+    return rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 static inline UNUSED int64_t larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Bytes of an array, in whole lines of a cache. */
-static inline UNUSED size_t room(int64_t count, size_t each) { return ((size_t)count * each + 63) / 64 * 64; }
+/* Bytes of an array, in whole lines of a cache. Where addresses have 32 bits, these may be more than there are. */
+static inline UNUSED uint64_t room(int64_t count, size_t each) { return ((uint64_t)count * each + 63) / 64 * 64; }
+
+/* Numbers that one array has at most, and bytes that are asked for at once. */
+#define MOST_NUMBERS (PTRDIFF_MAX > INT32_MAX ? 1099511627776.0 : 268435455.0)
+#define MOST_BYTES ((uint64_t)PTRDIFF_MAX - 4096)
 """
 
 WEIGHTS = """\

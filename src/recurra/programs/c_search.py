@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from recurra.programs.c_searching import SEARCHING, structs
-from recurra.programs.c_text import BYTES, C_TYPES, Printed, c_name, c_size
+from recurra.programs.c_text import BYTES, C_TYPES, Printed, c_size
 from recurra.programs.program import Function, Named, Program, Value
 from recurra.programs.sizes import Size, product_of
+
+PRINTED = ("search", "write", "usual")
+"""What is printed, by its name."""
 
 MOST_LEAVES = 64
 """States, or what stays the same, at most; c_searching.py has room for as many."""
@@ -39,7 +42,7 @@ class Searchable(NamedTuple):
 def searchable(program: Program) -> Searchable | None:
     """How the step of a program is searched; None where it has none that can be."""
     step = program.functions.get("step")
-    if step is None or not step.inputs or step.inputs[0].name != "tokens":
+    if step is None or not step.inputs or step.inputs[0].name != "tokens" or {*PRINTED} & {*program.functions}:
         return None
     moving = tuple(each for each in step.inputs if each.name.startswith("state"))
     fixed = tuple(each for each in step.inputs if each.name.startswith("fixed"))
@@ -112,8 +115,8 @@ class SearchPrinter:
         given = [f"const {p}_model *model", f"const {p}_manner *how", "int64_t n_B"]
         given += [f"int64_t n_{name}" for name in self.found.names]
         given += ["const int64_t *tokens"]
-        given += [f"const {self.kind(each)} *{each.name}" for each in (*self.found.moving, *self.found.fixed)]
-        given += ["const float *extra"] * self.found.has_extra + ["const uint8_t *places"] * self.looks
+        given += [f"const {self.kind(each)} *in_{each.name}" for each in (*self.found.moving, *self.found.fixed)]
+        given += ["const float *in_extra"] * self.found.has_extra + ["const uint8_t *places"] * self.looks
         return [*given, f"{p}_found *found"]
 
     @property
@@ -160,11 +163,11 @@ class SearchPrinter:
             f"    s.moving_count = {len(found.moving)}, s.fixed_count = {len(found.fixed)};",
         ]
         lines += [f"    s.sizes[{number}] = n_{name};" for number, name in enumerate(found.names)]
-        lines += ["    s.extra = extra;"] * found.has_extra
+        lines += ["    s.extra = in_extra;"] * found.has_extra
         for field, leaves in (("moving", found.moving), ("fixed", found.fixed)):
             for number, each in enumerate(leaves):
                 at = f"s.{field}[{number}]"
-                lines.append(f"    {at}.now = (const char *){each.name}, {at}.each = {self.bytes(each)};")
+                lines.append(f"    {at}.now = (const char *)in_{each.name}, {at}.each = {self.bytes(each)};")
         lines += ["    s.real.now = (const char *)places, s.real.each = (size_t)s.S;"] * self.looks
         return [*lines, "    return searched(&s);", "}", ""]
 
@@ -240,21 +243,21 @@ class SearchPrinter:
         ]
         for name, value in outputs.items():
             kind = self.kind(Named(name, value))
-            lines.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
+            lines.append(f"    {kind} *const out_{name} = ({kind} *)(memory + at_{name});")
         lines += [
             "    int64_t *const tokens = (int64_t *)(memory + at_tokens);",
             "    int64_t *const limits = (int64_t *)(memory + at_limits);",
             f"    {p}_manner own = *how;",
             "    for (int64_t b = 0; b < n_B; b++) tokens[b] = how->first;",
         ]
-        if any(each.name == "lengths" for each in start.inputs):
+        if any(each.name == "lengths" and each.value.type == "int64" for each in start.inputs):
             lines += [
                 "    if (!how->max_lengths) {",
                 "        const int64_t must = larger_size(how->min_length, how->prefix_count + how->forced_count);",
                 "        for (int64_t b = 0; b < n_B; b++) {",
                 "            int64_t most = how->max_length;",
                 "            if (how->max_ratio > 0) {",
-                "                const double wanted = how->max_ratio * (double)lengths[b] + 10;",
+                "                const double wanted = how->max_ratio * (double)in_lengths[b] + 10;",
                 "                const int64_t own_most = wanted < 1e9 ? (int64_t)wanted : 1000000000;",
                 "                const int64_t least = larger_size(must + 1, own_most);",
                 "                most = least < most ? least : most;",
@@ -266,13 +269,14 @@ class SearchPrinter:
             ]
         else:
             lines.append("    (void)limits;")
-        began = [*(f"n_{name}" for name in start.names), *(c_name(each.name) for each in start.inputs), *outputs]
+        began = [*(f"n_{name}" for name in start.names), *(f"in_{each.name}" for each in start.inputs)]
+        began += [f"out_{name}" for name in outputs]
         lines += [f"    int status = {p}_start({', '.join(['model', *began])});"]
         known = {name: c_size(unified.get(name, Size.named(name))) for name in self.found.names}
         given = ["model", "&own", "n_B", *known.values(), "tokens"]
-        given += [each.name for each in (*self.found.moving, *self.found.fixed)]
-        given += ["extra"] * self.found.has_extra
-        given += ["mask" if "mask" in outputs else "NULL"] * self.looks
+        given += [f"out_{each.name}" for each in (*self.found.moving, *self.found.fixed)]
+        given += ["in_extra"] * self.found.has_extra
+        given += ["out_mask" if "mask" in outputs else "NULL"] * self.looks
         lines += [
             f"    if (!status) status = {p}_search({', '.join([*given, 'found'])});",
             "    free(memory);",

@@ -219,7 +219,11 @@ def gathered(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], s
 
 def ordered(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], sizes: Sizes) -> Array:
     x, dim = operands[0], op.details["dim"]
-    return np.argsort(-x if op.details["falls"] else x, axis=dim, kind="stable")
+    if not op.details["falls"]:
+        return np.argsort(x, axis=dim, kind="stable")
+    # From the end, so that equal numbers stay in their order; what is not a number is the largest.
+    found = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+    return shape[dim] - 1 - np.flip(found, dim)
 
 
 def convolved(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], sizes: Sizes) -> Array:

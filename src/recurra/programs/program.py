@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from recurra.errors import CheckpointError
-from recurra.programs.sizes import Size
+from recurra.programs.sizes import MOST, Size, product_of
 
 FORMAT = 1
 """The number of the format in which programs are written."""
 
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+
+NAME = re.compile("[A-Za-z0-9_]{1,64}")
+"""Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
+
+RESERVED = re.compile("open|close|model|sizes_of_.*")
+"""No function has such a name: C has functions and types of its own under them."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,9 @@ class Program:
                 str(name): (checked_type(kind), tuple(checked_whole(size) for size in shape))
                 for name, (kind, shape) in whole["weights"].items()
             }
-            functions = {str(name): function_from_json(table) for name, table in whole["functions"].items()}
+            functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
+            if taken := [name for name in functions if RESERVED.fullmatch(name)]:
+                raise ValueError(f"a function is called {taken[0]!r}")
             found = cls(functions, weights)
             for function in functions.values():
                 check(function, weights)
@@ -169,7 +178,7 @@ def function_to_json(function: Function) -> dict[str, Any]:
 
 def function_from_json(table: Mapping[str, Any]) -> Function:
     inputs = tuple(
-        Named(str(name), value_from_json(value), None if below is None else checked_whole(below))
+        Named(checked_name(name), value_from_json(value), None if below is None else checked_whole(below))
         for name, value, below in table["inputs"]
     )
     operations = []
@@ -182,7 +191,10 @@ def function_from_json(table: Mapping[str, Any]) -> Function:
                 details_from_json(details[0]) if details else {},
             )
         )
-    outputs = tuple((str(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    outputs = tuple((checked_name(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    for names in ([each.name for each in inputs], [name for name, _ in outputs]):
+        if len(set(names)) < len(names):
+            raise ValueError(f"two inputs or two outputs are called {max(names, key=names.count)!r}")
     return Function(inputs, tuple(operations), outputs)
 
 
@@ -260,6 +272,12 @@ def checked_type(kind: object) -> str:
     return str(kind)
 
 
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"{name!r:.60} is not a name: it must have 1 to 64 ASCII letters, digits and _")
+    return name
+
+
 def checked_whole(value: object, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 1 << 40:
         raise ValueError(f"{value!r:.60} is not a size")
@@ -332,9 +350,15 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
         raise ValueError("scans lie too deep in each other")
     known = [each.value for each in function.inputs]
     names = set(function.names)
-    for size in _sizes_of(function):
+    for size in sizes_of(function):
         if size.names - names:
             raise ValueError(f"the size {size} has a name that no input tells")
+    for shape in (
+        *(value.shape for value in function.values),
+        *(tuple(map(Size.of, each)) for _, each in weights.values()),
+    ):
+        if (product_of(shape).constant or 0) > MOST:
+            raise ValueError("an array is larger than any memory")
 
     def value_of(operand: Operand) -> Value:
         if isinstance(operand, Number):
@@ -357,13 +381,16 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
             raise ValueError(f"{op.kind} lacks {sorted(set(details) - set(op.details))[0]}")
         check_operation(op, [value_of(each) for each in op.operands])
         if op.kind == "scan":
+            if set(op.details["body"].names) - names:
+                raise ValueError("the body of a scan names a size that the function around it does not have")
             check(op.details["body"], weights, depth + 1)
         known += op.results
     for _, operand in function.outputs:
         value_of(operand)
 
 
-def _sizes_of(function: Function) -> Iterator[Size]:
+def sizes_of(function: Function) -> Iterator[Size]:
+    """Every size in a function, those in the bodies of its scans left out."""
     for value in function.values:
         yield from value.shape
     for op in function.operations:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from recurra.programs.program import POINTWISE, REDUCTIONS, Operation, Value
 from recurra.programs.sizes import Size, product_of
+from recurra.programs.types import check_types
 
 MOST_DIMENSIONS = 8
 
@@ -36,13 +37,14 @@ class Condition(NamedTuple):
 
 
 def check_operation(op: Operation, operands: Sequence[Value]) -> None:
-    """A ValueError where the shapes around an operation cannot be right."""
+    """A ValueError where the shapes or types around an operation cannot be right."""
     for value in op.results:
         if len(value.shape) > MOST_DIMENSIONS:
             raise ValueError(f"{op.kind} has {len(value.shape)} dimensions")
     for condition in conditions(op, operands):
         if condition.is_sure is False:
             raise ValueError(f"{op.kind} has shapes that do not fit")
+    check_types(op, operands)
 
 
 def conditions(op: Operation, operands: Sequence[Value]) -> list[Condition]:
