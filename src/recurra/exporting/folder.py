@@ -139,7 +139,7 @@ def export(
             (new / "config.toml").write_text(run_text(model.task.settings), "utf-8")
             (new / PROGRAM).write_text(program.to_json(), "utf-8")
             write_weights(new / WEIGHTS, program, arrays)
-            printed = Printed(program)
+            printed = Printed(program, usual=model.task.predictor().usual())
             (new / "model.c").write_text(LICENCE + printed.text, "utf-8")
             (new / "model.h").write_text(LICENCE + printed.header(), "utf-8")
             expected = [
