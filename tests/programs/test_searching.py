@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recurra.errors import RecurraError
-from recurra.exporting.folder import program_of
+from recurra.exporting.joining import program_of
 from recurra.exporting.recording import record
 from recurra.programs.in_c import InC
 from recurra.programs.inputs import Input, Recordable
