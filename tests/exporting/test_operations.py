@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.exporting.folder import (
+from recurra.exporting.joining import (
     difference,
     program_of,
     refuse_broken,

@@ -207,7 +207,8 @@ class ToSequencePredictor(Predictor[Written]):
             decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
         )
         ends = [self.task.search_tokens.end]
-        numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
+        real = [row[:length] for row, length in zip(source, lengths.tolist(), strict=True)]
+        numbers = numbers_of_rows(real) if decoding.search == "sampling" else []
         tokens = np.full(len(lengths), self.first, np.int64)
         is_watched = watch or decoding.coverage_penalty > 0
         places = mask if decoding.coverage_penalty else None
