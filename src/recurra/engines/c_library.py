@@ -12,10 +12,12 @@ import platform
 import secrets
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,10 @@ DIGEST = ".sha256"
 
 MOST_BYTES = 64 << 20
 """No library of ours is as large; what is larger is not read."""
+
+
+MOST_SECONDS: float = 300
+"""A compiler that takes longer is stopped: a program may be long, but none of ours takes a tenth of it."""
 
 
 class NoCompiler(Exception):
@@ -152,12 +158,25 @@ def compiled(command: tuple[str, ...], text: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         source, built = Path(private, "rows.c"), Path(private, "rows.so")
         source.write_text(text)
-        done = subprocess.run(
-            [*command, *FLAGS, "-o", str(built), str(source), "-lm"], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise NoCompiler(f"{shlex.join(command)} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
+        status, said = finished([*command, *FLAGS, "-o", str(built), str(source), "-lm"])
+        if status:
+            raise NoCompiler(f"{shlex.join(command)} failed: {(said.strip().splitlines() or ['no word'])[0]}")
         return built.read_bytes()
+
+
+def finished(command: Sequence[str]) -> tuple[int, str]:
+    """The status of a compiler and what it said; a NoCompiler if it takes too long, and then its children end too."""
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        try:
+            _, said = running.communicate(timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            if hasattr(os, "killpg"):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.kill()
+            raise NoCompiler(f"{shlex.join(command[:1])} took longer than {MOST_SECONDS:g} seconds") from None
+        return running.returncode, said
 
 
 def keep(folder: int, name: str, content: bytes) -> None:

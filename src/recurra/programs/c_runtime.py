@@ -29,6 +29,7 @@ HEAD = """\
 static void *(*const volatile taken)(size_t) = malloc;
 
 enum { RECURRA_OK = 0, RECURRA_SIZES = 1, RECURRA_MEMORY = 2, RECURRA_IDS = 3, RECURRA_WEIGHTS = 4 };
+enum { RECURRA_NUMBERS = 5, RECURRA_RULES = 6 };
 """
 
 ROWS = """\

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from recurra.programs.c_runtime import runtime
@@ -44,7 +45,7 @@ C_TYPES = {
 }
 BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "int8": 1, "bfloat16": 2}
 
-STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS")
+STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS", "NUMBERS", "RULES")
 """What a function of C returns, by its name."""
 
 MAGIC = b"recurra weights\n"
@@ -1146,7 +1147,9 @@ def uses_of(function: Function) -> dict[int, int]:
 class Printed:
     """A program as C: one file, and a header for it."""
 
-    def __init__(self, program: Program, prefix: str = "recurra") -> None:
+    def __init__(
+        self, program: Program, prefix: str = "recurra", usual: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.program, self.prefix = program, prefix
         self.packs: dict[tuple[Any, ...], tuple[str, Array, str | None]] = {}
         self.numbers = {name: number for number, name in enumerate(program.weights)}
@@ -1155,7 +1158,12 @@ class Printed:
             for name, function in program.functions.items()
             for line in (*described(name, function), *Printer(self, function, f"{prefix}_{name}").print(), "")
         ]
-        self.text = "\n".join([runtime(), *self.model(), *functions])
+        from recurra.programs.c_search import SearchPrinter, searchable  # which prints by what is above
+
+        found = searchable(program)
+        self.search = None if found is None else SearchPrinter(self, found, usual)
+        search = [] if self.search is None else self.search.text()
+        self.text = "\n".join([runtime(), *self.model(), *functions, *search])
 
     def weight(self, name: str) -> Array:
         kind, shape = self.program.weights[name]
@@ -1262,8 +1270,9 @@ class Printed:
             'extern "C" {',
             "#endif",
             "",
-            "/* What every function returns: 0, or what was wrong with sizes, memory, ids or the weights. Those called",
-            "   sizes_of tell whether sizes fit, and how many numbers each output has, unless counts is NULL. */",
+            "/* What every function returns: 0, or what is wrong: sizes or settings, memory, ids, weights, numbers",
+            "   that are none, rules that leave a search nothing to choose. Those called sizes_of tell whether sizes",
+            "   fit, and how many numbers each output has, unless counts is NULL. */",
             f"enum {{ {', '.join(f'{p.upper()}_{name} = {code}' for code, name in enumerate(STATUS))} }};",
             "",
             f"typedef struct {p}_model {p}_model;",
@@ -1276,6 +1285,7 @@ class Printed:
         for name, function in self.program.functions.items():
             lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});"]
             lines += [f"int {p}_sizes_of_{name}({', '.join(self.sizes(function))});", ""]
+        lines += [] if self.search is None else self.search.declared()
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
 

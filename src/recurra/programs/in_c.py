@@ -35,8 +35,11 @@ class InC:
     def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
         from recurra.engines.c_library import library
 
+        printed = Printed(program)
         self.program, self.content = program, content
-        self.code = library(Printed(program).text)
+        self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
+        self.searchable = None if printed.search is None else printed.search.found
+        self.code = library(printed.text)
         self.model = ctypes.c_void_p()
         self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
         status = self.code.recurra_open(content.ctypes.data, content.nbytes, ctypes.byref(self.model))

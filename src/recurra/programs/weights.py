@@ -30,7 +30,8 @@ def checksum(bytes_: NDArray[np.uint8]) -> int:
     return total
 
 
-def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[Any]]) -> None:
+def weights_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """The bytes of the file."""
     content = np.zeros(bytes_of(program), np.uint8)
     at = 64
     for name, (kind, shape) in program.weights.items():
@@ -40,7 +41,11 @@ def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[An
         at += room_of(kind, shape)
     head = MAGIC + (len(content) - 64).to_bytes(8, "little") + checksum(content[64:]).to_bytes(8, "little")
     content[: len(head)] = np.frombuffer(head, np.uint8)
-    path.write_bytes(content.tobytes())
+    return content
+
+
+def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[Any]]) -> None:
+    path.write_bytes(weights_content(program, weights).tobytes())
 
 
 def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[str, NDArray[Any]]]:
