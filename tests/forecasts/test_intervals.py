@@ -1,74 +1,45 @@
-"""Intervals that follow a series after its training data: in scores, and in answers."""
+"""Intervals of trained runs: from which forecasts they are corrected."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from recurra.runs import begin, setup
-from recurra.training.progress import Silent
-from recurra.training.trained import Trained, load
+from recurra.forecasts.reviews import least_coprime
+from tests.tasks.test_forecasting import trained, write
 
-KEYS = ["model.hidden=2", "training.steps=1", "data.cache=false", "decoding.horizon=2", "decoding.coverage=0.9"]
-
-
-def written(path: Path, values: Any, first: int) -> str:
-    rows = [f"{first + number},{value:.6f}" for number, value in enumerate(values)]
-    path.write_text("\n".join(["time,x", *rows]) + "\n")
-    return str(path)
+SEASON = 4
 
 
-@pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, str]:
-    """A run on noise, and a file that goes on with half of that noise."""
-    folder = tmp_path_factory.mktemp("calm")
-    draw = np.random.default_rng(5)
-    train, valid, test = (
-        written(folder / f"{name}.csv", size * draw.normal(size=count), first)
-        for name, size, count, first in (("a", 1.0, 300, 0), ("b", 1.0, 600, 300), ("c", 0.5, 900, 900))
-    )
-    begin(setup("forecasting", given={"train": train, "valid": valid}, overrides=KEYS), folder / "run", Silent())
-    return load(folder / "run").preceded_by(valid), test
+def lively_at_one_phase(path: Path, steps: int, seed: int) -> str:
+    """Values that are ten times as uncertain at one phase of their season as at the others."""
+    draw = np.random.default_rng(seed)
+    spread = np.where(np.arange(steps) % SEASON == 0, 10.0, 1.0)
+    return write(path, "x\n" + "".join(f"{value:.5f}\n" for value in spread * draw.normal(size=steps)))
 
 
-def without_adaptation(model: Trained, test: str) -> Trained:
-    return model.with_settings(["decoding.adaptation=0"]).preceded_by(Path(test).parent / "b.csv")
+@pytest.mark.parametrize("ahead", ["direct", "recursive"])
+def test_intervals_are_corrected_from_all_phases_also_where_scores_begin_at_one(tmp_path: Path, ahead: str) -> None:
+    train, valid = (lively_at_one_phase(tmp_path / f"{seed}.csv", 160, seed) for seed in range(2))
+    options = ("training.steps=2", f"model.ahead={ahead}", f"data.season={SEASON}", "data.log=false")
+    found: list[dict[str, Any]] = []
+    for stride in (1, SEASON, 2 * SEASON + 1):
+        folder = tmp_path / str(stride)
+        folder.mkdir()
+        trained(folder, train, *options, f"evaluation.stride={stride}", valid=valid)
+        found.append(json.loads((folder / "run" / "calibration.json").read_text("utf-8")))
+    every, of_one_phase, sparse = found
+    assert of_one_phase == every
+    for kind, known in sparse.items():  # which comes upon all phases by itself, is taken as it is
+        assert 0 < known["counts"][0][0] < every[kind]["counts"][0][0]
 
 
-def test_intervals_of_a_series_that_becomes_calmer_become_narrower(calm: tuple[Trained, str]) -> None:
-    model, test = calm
-    adapted = model.evaluate(test).values
-    fixed = without_adaptation(model, test).evaluate(test).values
-    assert fixed["calibrated_coverage"] > 0.97  # of errors half as large, 0.999 of normal ones
-    assert adapted["calibrated_coverage"] == pytest.approx(0.9, abs=0.03)
-    assert adapted["calibrated_width"] < 0.8 * fixed["calibrated_width"]
-
-
-def test_an_answer_has_the_interval_that_scores_would_have_after_its_last_step(calm: tuple[Trained, str]) -> None:
-    model, test = calm
-    task: Any = model.task
-    [answer] = model.predict_file(test, [], detail=True)
-    examples, [review] = model.to_score([test])
-    [again] = examples
-    last = len(again)
-    low, high = task.intervals.of_review(again, review)
-    assert review.origins[-1] == last - 1
-    # One step earlier the same interval was given, but for the value that has become known since.
-    usual = np.array(answer.detail["high"]) - np.array(answer.detail["low"])
-    assert usual == pytest.approx(high[-1] - low[-1], rel=0.05)
-    [fixed] = without_adaptation(model, test).predict_file(test, [], detail=True)
-    assert (usual < 0.8 * (np.array(fixed.detail["high"]) - np.array(fixed.detail["low"]))).all()
-
-
-def test_steps_that_training_saw_move_nothing(calm: tuple[Trained, str]) -> None:
-    model, test = calm
-    task: Any = model.task
-    whole = str(Path(test).parent / "a.csv")
-    [example] = task.questions(whole, [])
-    assert task.intervals.first_unseen(example) is None
-    assert task.encode(example)["unseen"].tolist() == [-1]
-    [after] = task.questions(test, [])
-    assert task.intervals.first_unseen(after) == after.preceding > 0
+@pytest.mark.parametrize(("least", "season"), [(1, 24), (24, 24), (7, 7), (10, 12), (5, 0), (6, 1)])
+def test_origins_a_coprime_number_of_steps_apart_come_upon_every_phase(least: int, season: int) -> None:
+    stride = least_coprime(least, season)
+    assert least <= stride < least + max(1, season)
+    assert len({number * stride % max(1, season) for number in range(season)}) == season
