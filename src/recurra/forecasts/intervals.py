@@ -16,7 +16,7 @@ from recurra.errors import CheckpointError
 from recurra.forecasts.conventions import Conventions
 from recurra.forecasts.reviews import places, reviews, stride_of_all_phases
 from recurra.metrics.adaptive import tracked
-from recurra.metrics.conformal import Calibration, conformal_scores
+from recurra.metrics.conformal import Calibration, conformal_scores, drawn_from, evenly
 from recurra.metrics.forecast_errors import LEVELS, naive_errors
 from recurra.metrics.forecasts import came_true
 from recurra.opening import read_file
@@ -123,15 +123,25 @@ class Intervals:
         return reviews(self.conventions, model, rows, places(self.conventions, rows, stride=stride), paths=paths)
 
     def _calibration(self, examples: Sequence[Steps], reviews: Sequence[Any], *, has_fan: bool) -> Calibration:
-        scores = []
+        horizon = self.conventions.horizon
+        scores, expected, blocks = list[Floats](), list[Floats](), list[float]()
         for example, review in zip(examples, reviews, strict=True):
-            if len(review.origins):
-                gold = np.where(example.known, example.values, np.nan)
-                low, high = self._ends(example, review, has_fan=has_fan)
-                came = came_true(gold, review.origins, self.conventions.horizon)
-                usual = self._usual_errors(low, high, example.values, review.origins)
-                scores.append(conformal_scores(low, high, came, usual))
-        return Calibration.of(np.concatenate(scores))
+            if not len(review.origins):
+                continue
+            gold = np.where(example.known, example.values, np.nan)
+            low, high = self._ends(example, review, has_fan=has_fan)
+            came = came_true(gold, review.origins, horizon)
+            usual = self._usual_errors(low, high, example.values, review.origins)
+            scores.append(conformal_scores(low, high, came, usual))
+            if has_fan:
+                fan = self.conventions.unit_of(example).fan(review.fan, example.values[review.origins - 1])
+                shares = evenly(sum(map(len, expected)), len(fan))
+                drawn = drawn_from(fan, np.array(LEVELS), shares)
+                expected.append(conformal_scores(low, high, drawn, usual))
+                blocks.append((len(gold) - int(review.origins[0])) / horizon)
+        said = np.concatenate(expected) if has_fan else None
+        # Series share their time, and what happens in it: many of them are not more blocks.
+        return Calibration.of(np.concatenate(scores), said, float(np.mean(blocks)) if has_fan else math.inf)
 
     def _ends(self, example: Steps, review: Any, *, has_fan: bool) -> Ends:
         """(O, h, d) each: the ends of the 90 % interval of sampled paths; without them both are the forecast."""
