@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recurra.config.frequency import Frequency, checked_zone
 from recurra.data.calendar import features, read_holidays
@@ -207,8 +208,8 @@ def test_series_of_a_large_table_stand_where_each_stands_alone(step: str, count:
     """More rows than are looked at together, of series that begin at different times and have gaps."""
     frequency, draw = Frequency.of(step), np.random.default_rng(1)
     start = int(np.datetime64("2001-01-01", "us").astype(np.int64))
-    rows, places = [], []
-    while sum(map(len, rows)) <= 2.5 * TOGETHER:
+    rows, places = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+    while sum(len(each) for each in rows) <= 2.5 * TOGETHER:
         place = np.flatnonzero(draw.random(count) > 0.1)
         begin = int(after(frequency, Clock(), start, draw.integers(0, 50, 1))[0])
         rows.append(after(frequency, Clock(), begin, place))
