@@ -43,3 +43,19 @@ def test_origins_a_coprime_number_of_steps_apart_come_upon_every_phase(least: in
     stride = least_coprime(least, season)
     assert least <= stride < least + max(1, season)
     assert len({number * stride % max(1, season) for number in range(season)}) == season
+
+
+def test_a_model_that_is_too_unsure_is_corrected_less_by_few_blocks_of_time(tmp_path: Path) -> None:
+    draw, found = np.random.default_rng(0), list[float]()
+    train = write(tmp_path / "train.csv", "x\n" + "".join(f"{x:.5f}\n" for x in draw.normal(size=160)))
+    for blocks in (6, 60):
+        folder = tmp_path / str(blocks)
+        folder.mkdir()
+        calm = 0.02 * draw.normal(size=SEASON + 3 * blocks)  # the horizon is 3
+        valid = write(folder / "valid.csv", "x\n" + "".join(f"{x:.5f}\n" for x in calm))
+        model = trained(folder, train, "training.steps=1", f"data.season={SEASON}", "data.log=false", valid=valid)
+        task: Any = model.task
+        found.append(float(task.intervals.calibrations["paths"].at(0.9).mean()))
+    few, many = found
+    assert many < -0.3  # half of the width is all that an interval can be drawn in
+    assert many + 0.1 < few < 0
