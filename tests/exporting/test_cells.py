@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from recurra.cells import Cell
-from recurra.exporting.folder import program_of, relative_error
+from recurra.exporting.joining import program_of, relative_error
 from recurra.exporting.recording import record, samples
 from recurra.named import catalogue
 from recurra.padding import Padded

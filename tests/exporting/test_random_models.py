@@ -17,7 +17,7 @@ from hypothesis import Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from recurra.errors import ConfigError
-from recurra.exporting.folder import difference, program_of, runners
+from recurra.exporting.joining import difference, program_of, runners
 from recurra.exporting.recording import record
 from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Running

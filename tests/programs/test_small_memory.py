@@ -13,6 +13,9 @@ from recurra.programs.c_text import Printed
 from recurra.programs.program import Program
 
 SMALL = """
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 static void *small_malloc(uint32_t bytes) { return malloc(bytes); }
 #define malloc small_malloc
 #define size_t uint32_t
@@ -25,9 +28,10 @@ MAIN = """
 #include <stdio.h>
 int main(void) {
     float *x = calloc(50000, sizeof(float)), *y = calloc(50000, sizeof(float));
-    recurra_model *model = NULL;
-    printf("%d %d %d", recurra_sums(model, 100, x, y), recurra_sums(model, 40000, x, y),
-           recurra_sums(model, 16000, x, y));
+    void *spare = NULL;
+    recurra_model model = {.spare = &spare};
+    printf("%d %d %d", recurra_sums(&model, 100, x, y), recurra_sums(&model, 40000, x, y),
+           recurra_sums(&model, 16000, x, y));
     free(x);
     free(y);
     return 0;

@@ -14,7 +14,9 @@ from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.predictors.predictor import Predictor, padded
 from recurra.predictors.trees import leaves, named, refilled
+from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.searching import Begun, Wanted, searched_in_c, usual, why_not_in_c
 from recurra.programs.sizes import Size
 from recurra.programs.solving import NotExportable, Sizes
 from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
@@ -157,6 +159,9 @@ class ToSequencePredictor(Predictor[Written]):
 
     # What is computed
 
+    def usual(self) -> Usual:
+        return usual(self.task.settings.decoding, self.task.search_tokens, self.first)
+
     def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Written]:
         every, decoding = Rows.of(rows), self.task.settings.decoding
         source, lengths = padded(
@@ -201,17 +206,27 @@ class ToSequencePredictor(Predictor[Written]):
         most, rules = bounds(
             decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
         )
+        ends = [self.task.search_tokens.end]
+        real = [row[:length] for row, length in zip(source, lengths.tolist(), strict=True)]
+        numbers = numbers_of_rows(real) if decoding.search == "sampling" else []
+        tokens = np.full(len(lengths), self.first, np.int64)
+        is_watched = watch or decoding.coverage_penalty > 0
+        places = mask if decoding.coverage_penalty else None
+        wanted = Wanted.by(
+            decoding, length=most, ends=ends, rules=rules, numbers=numbers, watches=is_watched, places=places
+        )
+        if why_not_in_c(search.running, wanted) is None:
+            begun = Begun(tokens, search.moving[:-1], search.fixed, search.extra)
+            return searched_in_c(search.running, begun, wanted)
         every: dict[str, Any] = {
             "length": most,
-            "ends": [self.task.search_tokens.end],
+            "ends": ends,
             "rules": rules,
             "length_penalty": decoding.length_penalty,
-            "watch": search.watched if watch or decoding.coverage_penalty else None,
+            "watch": search.watched if is_watched else None,
             "coverage_penalty": decoding.coverage_penalty,
-            "places": mask if decoding.coverage_penalty else None,
+            "places": places,
         }
-        numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
-        tokens = np.full(len(lengths), self.first, np.int64)
         return searched_on_host((search.step, tokens, search.moving, search.fixed), decoding, every, numbers=numbers)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch import nn
 from recurra.analysis.backtests import Backtest
 from recurra.analysis.exposure import Exposure
 from recurra.config.given import Given
-from recurra.data.store import Encoded
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, committing, verify
@@ -23,6 +25,7 @@ from recurra.models.together import Together
 from recurra.predictors.streaming import AnyStream
 from recurra.tasks.task import Prediction, Task
 from recurra.training.answering import TOKENS, Answering, changed_task
+from recurra.training.compiled import Compiled
 from recurra.training.device import usable_device
 from recurra.training.evaluation import combined_outputs, outputs_of, outputs_to_score
 from recurra.training.loading import EXPORT, MODEL, load_task, whole
@@ -54,12 +57,14 @@ class Trained(Answering):
         *,
         others: Sequence[Path] = (),
         quick: nn.Module | None = None,
+        compiled: Compiled | None = None,
     ) -> None:
         self.task = task
         self.model = model.eval()
         self.folder = folder
         self.others = tuple(others)  # runs that answer together with that of the folder
         self._quick = _quick(task, self.model) if quick is None else quick
+        self._compiled = Compiled(self.model) if compiled is None else compiled
 
     def __repr__(self) -> str:
         where = ", ".join(map(str, (self.folder, *self.others)))
@@ -93,16 +98,13 @@ class Trained(Answering):
             outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
         else:
             rows = list(self.task.encode_all(examples))
-            outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
+            outputs = self._outputs_of(rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
     def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
         """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
-        rows = list(self.task.encode_all(self.task.read(given)))
-        return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
+        return self.task.free_running(self._quick, list(self.task.read(given)))
 
     def backtest(
         self,
@@ -117,8 +119,6 @@ class Trained(Answering):
         The last window ends with the series, the one before `step` steps earlier; `back` names other origins, as the
         number of steps from each to the end.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
 
@@ -128,14 +128,10 @@ class Trained(Answering):
         An element is a word, a piece of text, the numbers of a step or, for forecasts, a row of a table; see
         docs/streams.md. A state goes on with the run that it was saved by.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a stream is not available for an ensemble of runs: name one of them.")
         return self.task.stream(self._quick, state)
 
     def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("anomalies are not available for an ensemble of runs: name one of them.")
         return self.task.anomalies(self._quick, [files] if isinstance(files, str | Path) else files)
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
@@ -151,11 +147,30 @@ class Trained(Answering):
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
-        return outputs_to_score(self.task, self._quick, rows)
+        return outputs_to_score(self.task, self._quick, rows, apart=self._outputs_of)
+
+    def _outputs_of(self, rows: Sequence[Encoded], *, tokens: int = TOKENS, detail: bool = False) -> list[Any]:
+        """What the model says of rows, by torch or by C; which of them are computed together does not change it."""
+        found: list[Any] = [None] * len(rows)
+        for numbers in in_order_of_length(self.task.lengths(Rows.of(rows)), tokens=tokens):
+            some = [rows[number] for number in numbers]
+            by_torch = partial(outputs_of, self.task, self._quick, some, tokens=tokens, detail=detail)
+            outputs = self._compiled.outputs(self.task, some, by_torch, detail=detail)
+            for number, output in zip(numbers, outputs, strict=True):
+                found[number] = output
+        return found
+
+    def engine_report(self) -> str:
+        """Whether torch answers or compiled code, and why, in a sentence; see docs/engines.md."""
+        if isinstance(self._quick, Together):
+            return "torch answers: several runs answer together"
+        return self._compiled.report()
 
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Trained:
         if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
-            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+            return Trained(
+                task, self.model, self.folder, others=self.others, quick=self._quick, compiled=self._compiled
+            )
         folders = zip(self.model.tasks[1:], self.others, strict=True)
         tasks = [task, *(changed_task(other, given, folder) for other, folder in folders)]
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
@@ -165,7 +180,9 @@ class Trained(Answering):
         """The same model, which reads the steps of a file before those of the series that go on with it."""
         task = self.task.preceded_by(file)
         if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
-            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+            return Trained(
+                task, self.model, self.folder, others=self.others, quick=self._quick, compiled=self._compiled
+            )
         tasks = [task, *(other.preceded_by(file) for other in self.model.tasks[1:])]
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
         return Trained(task, model, self.folder, others=self.others, quick=quick)
