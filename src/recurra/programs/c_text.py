@@ -434,6 +434,7 @@ class Printer:
         found = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
         found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
         found += ["    if (status) return status;", "    (void)model;"]
+        found += [f"    (void)in_{each.name};" for each in self.function.inputs]
         if self.rooms:
             found.append("    uint64_t need = 0;")
             for name, kind, count in self.rooms:
