@@ -1249,6 +1249,9 @@ class Printed:
             "    return RECURRA_OK;",
             "}",
             "",
+            "/* Products use so many threads from now on, if the file was compiled with -DRECURRA_THREADS -pthread. */",
+            f"int {p}_threads(int wanted) {{ return threads_of(wanted); }}",
+            "",
             f"void {p}_close({p}_model *model) {{",
             "    if (model) free(model->room), free(*model->spare);",
             "    free(model);",
@@ -1292,6 +1295,9 @@ class Printed:
             "/* Weights of the file weights.bin: they lie at an address that is a multiple of 8, and stay there. */",
             f"int {p}_open(const void *bytes, size_t size, {p}_model **model);",
             f"void {p}_close({p}_model *model);",
+            "/* How many threads products use, 1 at first; more only where the file was compiled with -pthread and",
+            "   -DRECURRA_THREADS. Returns how many there are. */",
+            f"int {p}_threads(int wanted);",
             "",
         ]
         for name, function in self.program.functions.items():

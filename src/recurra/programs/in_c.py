@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +29,30 @@ MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
 
 
+def threads() -> int:
+    """How many threads this process may use: as torch does, where it is imported, as OMP_NUM_THREADS says, or all.
+
+    >>> threads() >= 1
+    True
+    """
+    if (torch := sys.modules.get("torch")) is not None:
+        return int(torch.get_num_threads())
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threaded(text: str) -> ctypes.CDLL:
+    """A program compiled for several threads, where there are any to be had."""
+    from recurra.engines.c_library import NoCompiler, library
+
+    try:
+        return library("#define RECURRA_THREADS\n" + text)
+    except NoCompiler:
+        return library(text)
+
+
 class InC:
     """A program with its weights, compiled. `NoCompiler` says why it cannot be.
 
@@ -42,7 +68,8 @@ class InC:
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
         self.searchable = None if printed.search is None else printed.search.found
-        self.code = library(printed.text)
+        self.code = threaded(printed.text) if threads() > 1 else library(printed.text)
+        self.code.recurra_threads(threads())
         self.model = ctypes.c_void_p()
         if not is_sealed:
             self.code.recurra_seal.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
