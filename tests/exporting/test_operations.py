@@ -62,8 +62,10 @@ ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda x: x.mean(1) + x.mean(2).amax(1, keepdim=True) + x.var((1, 2)).unsqueeze(1),
     "largest": lambda x: x.max(1).values + x.amin(1) + x.argmax(1),
     "places": lambda x: torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5]), x.contiguous()).float(),
-    "no numbers": lambda x: torch.where((x / x.relu()).isnan(), x, x.relu()),
-    "normal quantiles": lambda x: torch.special.ndtri(x.sigmoid()) + torch.special.ndtri((9 * x).sigmoid().clamp(1e-4)),
+    "unknown": lambda x: torch.where((x / x.relu()).isnan(), x, x.relu()),
+    "normal": lambda x: (
+        torch.special.ndtri((x / 2).sigmoid()) + torch.special.ndtri((9 * x).sigmoid().clamp(0.05, 0.98))
+    ),
     "sums": lambda x: x.cumsum(1) + x.flip(1).cumsum(2),
     "ordered": lambda x: x.sort(1, descending=True).values + x.argsort(2).float(),
     "moved": lambda x: torch.cat([x[:, :, 1::2], x.roll(1, 2), x.transpose(1, 2).transpose(1, 2)[:, :, :2]], 2),

@@ -78,7 +78,8 @@ def assert_only_names_come_from(text: str, plain: str) -> None:
     assert text.count("#") == plain.count("#")
     assert text.count('"') == plain.count('"')
     known = set(words(plain))
-    numbered = re.compile(r"(?:i_|t_|v|x|w|p|at_v|most|best|place|at|total|INT64_C)\d*")  # of loops, arrays and values
+    of_loops = "i_|t_|v|x|w|p|at_v|most|best|place|at|active|part|count|total"
+    numbered = re.compile(rf"(?:{of_loops}|INT64_C)\d*")  # of loops, arrays and values
     strange = {word for word in words(text) if word not in known and not numbered.fullmatch(word)}
     assert all(OF_FILE.fullmatch(word) for word in strange), strange
 

@@ -25,9 +25,10 @@ MAIN = """
 #include <stdio.h>
 int main(void) {
     float *x = calloc(50000, sizeof(float)), *y = calloc(50000, sizeof(float));
-    recurra_model *model = NULL;
-    printf("%d %d %d", recurra_sums(model, 100, x, y), recurra_sums(model, 40000, x, y),
-           recurra_sums(model, 16000, x, y));
+    void *spare = NULL;
+    recurra_model model = {.spare = &spare};
+    printf("%d %d %d", recurra_sums(&model, 100, x, y), recurra_sums(&model, 40000, x, y),
+           recurra_sums(&model, 16000, x, y));
     free(x);
     free(y);
     return 0;

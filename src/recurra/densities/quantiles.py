@@ -134,11 +134,11 @@ class Quantiles(Density):
         below, above = self._beyond(found, levels, values)
         return below.where(values < found[..., 0], (1 - above).where(values > found[..., -1], inner))
 
-    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+    def sides(self, features: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
-        below, above = self._beyond(found, levels, values)
-        middle = super().tail(features, values)
-        return (2 * below).where(values < found[..., 0], (2 * above).where(values > found[..., -1], middle))
+        below, above = super().sides(features, values)
+        # 1 − P(X ≤ x) has no digits left where it is small.
+        return below, self._beyond(found, levels, values)[1].where(values > found[..., -1], above)
 
     def _beyond(self, found: Tensor, levels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """(..., d) each: P(X ≤ x) of values below the first quantile, and P(X > x) of those above the last."""

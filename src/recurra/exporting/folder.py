@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,15 @@ from recurra.errors import CheckpointError, ConfigError
 from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
 from recurra.exporting.joining import difference, recorded_functions, runners
+from recurra.exporting.narrow import Narrow, narrowed
 from recurra.manifest import committing
 from recurra.models.saved import fingerprint
 from recurra.programs.c_text import Printed
+from recurra.programs.narrowing import Width
 from recurra.programs.program import Program
 from recurra.programs.solving import NotExportable
 from recurra.programs.weights import write_weights
+from recurra.tasks.task import Prediction
 from recurra.training.loading import EXPORT
 from recurra.training.samples import kept_samples, samples_of_data
 from recurra.training.trained import Trained, load
@@ -30,6 +33,11 @@ from recurra.version import __version__
 
 SCORE_TOLERANCE = 1e-3
 """The same of the score of an answer, beside the score, or 1."""
+
+NARROW_TOLERANCE = 2e-2
+"""The same where products round what they multiply to whole numbers: a last digit before may move one of these."""
+
+WIDTHS = get_args(Width)
 
 SAMPLES = "samples.json"
 
@@ -44,13 +52,16 @@ class Report(NamedTuple):
     largest_error: float  # of a function, beside the run
     samples: int  # answers that were compared with those of the run
     by: str  # what they were computed by: c or numpy
+    narrow: Narrow | None = None  # what became of the weights
 
     def text(self) -> str:
         size = sum(self.bytes.values())
         answers = "no sample input was found, so no answer was compared"
-        if self.samples:
+        if self.samples and self.narrow is None:
             what = "answer agrees" if self.samples == 1 else "answers agree"
             answers = f"{self.samples} sample {what} with the run's own"
+        elif self.samples:
+            answers = "this is before weights were made narrower"
         return "\n".join(
             [
                 f"exported to {self.folder}: {len(self.functions)} functions ({', '.join(self.functions)}), "
@@ -59,13 +70,22 @@ class Report(NamedTuple):
                 f"{'C' if self.by == 'c' else 'NumPy'})",
                 f"recurra predict {self.folder} answers without torch; model.c, model.h and {WEIGHTS} are all that a C "
                 "program needs",
+                *([] if self.narrow is None else self.narrow.lines()),
             ]
         )
 
 
-def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = False, gates: bool = False) -> Report:
+def export(
+    run: str | Path,
+    folder: str | Path,
+    *,
+    to: str = "c",
+    trust: bool = False,
+    gates: bool = False,
+    weights: Width = "float32",
+) -> Report:
     """Write a run's model to a folder that answers without torch; see docs/export.md. With `gates`, its program also
-    has what the cells compute while they read.
+    has what the cells compute while they read. `weights` is float32, or bf16 or int8 where a matrix loses little by it.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -79,22 +99,28 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
     """
     if to != "c":
         raise ConfigError(f"--to {to} is not known: a run is exported to c.")
+    if weights not in WIDTHS:
+        raise ConfigError(f"--weights {weights} is not known: choose {', '.join(WIDTHS[:-1])} or {WIDTHS[-1]}.")
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
-    model = load(run, trust=trust)
+    model = load(run, trust=trust).in_torch()
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
-    program, weights, error = recorded_program(model, gates=gates)
+    program, arrays, error = recorded_program(model, gates=gates)
     asked = sample_inputs(model)
-    answers = model.predict(asked) if asked else []
+    answers: Sequence[Prediction] = model.predict(asked) if asked else []
+    narrow = None
+    if weights != "float32":
+        narrow = narrowed(model.task, program, arrays, weights, asked, answers)
+        program, arrays, answers = narrow.program, narrow.arrays, narrow.answers
     try:
         target.mkdir(parents=True, exist_ok=True)
         with committing(target) as new:
             model.task.save(new)
             (new / "config.toml").write_text(run_text(model.task.settings), "utf-8")
             (new / PROGRAM).write_text(program.to_json(), "utf-8")
-            write_weights(new / WEIGHTS, program, weights)
+            write_weights(new / WEIGHTS, program, arrays)
             printed = Printed(program, usual=model.task.predictor().usual())
             (new / "model.c").write_text(LICENCE + printed.text, "utf-8")
             (new / "model.h").write_text(LICENCE + printed.header(), "utf-8")
@@ -103,13 +129,13 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
                 for each, answer in zip(asked, answers, strict=True)
             ]
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
-            about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": "float32"}
+            about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": weights}
             about["run"] = fingerprint(model.model)  # to which states of its streams belong
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
             if (model.folder / "card.md").is_file():
                 shutil.copy2(model.folder / "card.md", new / "card.md")
         found = load_exported(target, trust=True)
-        check_samples(found, expected)
+        check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
     except OSError as failure:
         raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
     except NotExportable:
@@ -117,7 +143,8 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
         raise
     sizes = {path.name: path.stat().st_size for path in target.iterdir() if path.is_file()}
     operations = sum(len(function.operations) for function in program.functions.values())
-    return Report(target, tuple(program.functions), operations, sizes, error, len(asked), found.running.name)
+    by = found.running.name
+    return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by, narrow)
 
 
 LICENCE = """\
@@ -158,13 +185,15 @@ def say_the_same(one: str, other: str) -> bool:
     return found.shape == right.shape and np.allclose(found, right, rtol=SCORE_TOLERANCE, atol=SCORE_TOLERANCE)
 
 
-def check_samples(exported: Exported, expected: Sequence[Mapping[str, Any]]) -> None:
-    """A NotExportable where an exported model answers otherwise than the run did."""
+def check_samples(exported: Exported, expected: Sequence[Mapping[str, Any]], tolerance: float) -> None:
+    """A NotExportable where an exported model answers otherwise than is expected of it."""
     answers = exported.predict([each["input"] for each in expected]) if expected else []
     for each, answer in zip(expected, answers, strict=True):
         score = float(each["score"])
-        is_close = abs(answer.score - score) <= SCORE_TOLERANCE * max(1.0, abs(score)) or answer.score == score
-        if not (is_close and say_the_same(answer.output, each["output"])):
+        is_close = abs(answer.score - score) <= tolerance * max(1.0, abs(score)) or answer.score == score
+        # Narrow products round what they multiply: where two answers are as good, either may be given.
+        is_same = say_the_same(answer.output, each["output"]) or tolerance > SCORE_TOLERANCE
+        if not is_same or not is_close:
             raise NotExportable(
                 f"the exported model answers {answer.output!r:.80} (score {answer.score:.6g}) to "
                 f"{each['input']!r:.80}, where the run answers {each['output']!r:.80} (score {score:.6g}): not kept."

@@ -29,6 +29,7 @@ from recurra.programs.program import (
     Value,
     sizes_of,
 )
+from recurra.programs.rows import has_rows_alone
 from recurra.programs.shapes import Condition, conditions
 from recurra.programs.sizes import Size, product_of, quotient
 
@@ -39,8 +40,10 @@ C_TYPES = {
     "int32": "int32_t",
     "uint8": "uint8_t",
     "bool": "uint8_t",
+    "int8": "int8_t",
+    "bfloat16": "uint16_t",
 }
-BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
+BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "int8": 1, "bfloat16": 2}
 
 STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS", "NUMBERS", "RULES")
 """What a function of C returns, by its name."""
@@ -69,6 +72,9 @@ DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "
 
 MOST_INLINE = 12
 """Operations, at most, that are written out where a value is used, if several use it."""
+
+PART = 512
+"""Numbers of a row that are computed before they are added up."""
 
 FROM_INPUT = re.compile(r"\bin_\w+\[")
 
@@ -434,8 +440,9 @@ class Printer:
                 found.append(f"    const size_t at_{name} = need;")
                 found.append(f"    need += room({count}, sizeof({kind}));")
             found.append("    if (need > MOST_BYTES) return RECURRA_MEMORY;")
-            found.append("    char *const memory = taken(need + 1);")
-            found.append("    if (!memory) return RECURRA_MEMORY;")
+            found.append("    void *const found = borrowed(model->spare, (size_t)need);")
+            found.append("    if (!found) return RECURRA_MEMORY;")
+            found.append("    char *const memory = aligned((size_t *)found + 1);")
             for name, kind, _ in self.rooms:
                 found.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
         found += self.lines
@@ -443,7 +450,7 @@ class Printer:
         if uses_end:
             found.append("end:")
         if self.rooms:
-            found.append("    free(memory);")
+            found.append("    give_back(model->spare, found);")
         found += ["    return status;", "}", ""]
         return found
 
@@ -683,27 +690,22 @@ class Scope:
     def reduction(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         operand, kind, result = op.operands[0], op.kind, op.results[0].type
         held, dims = self.of(operand), op.details["dims"]
-        if isinstance(held, Expression) and held.dear:
+        last = len(held.shape) - 1
+        in_parts = list(dims) == [last] and kind in ("sum", "max") and result == held.type == "float32"
+        if isinstance(held, Expression) and held.dear and not in_parts:
             held = self.memory(operand)  # loops that add up are not those that compute fast
         array = self.p.room(result, shape)
         outer = [dim for dim in range(len(held.shape)) if dim not in dims]
         kept = [held.shape[dim] for dim in outer]
         target = Array(array.base, result, tuple(kept), standard(kept))
-        last = len(held.shape) - 1
         if kind in ("argmax", "argmin"):
             self.places(op, held, dims, outer, target)
             return array
         start = {"sum": "0", "prod": "1", "any": "0", "all": "1"}.get(kind)
         if start is None:
             start = ends_of(result)[kind == "min"]
-        is_row = list(dims) == [last] and isinstance(held, Array) and held.strides[last] == ONE and result == "float32"
-        if is_row and kind in ("sum", "max") and isinstance(held, Array):
-            indices = self.p.loops(kept)
-            place = [*indices, ZERO]
-            name = "sum_of" if kind == "sum" else "max_of"
-            row = load(held, place)
-            self.p.line(f"{load(target, indices)} = {name}(&{row}, {c_size(held.shape[last])});")
-            self.p.end(kept)
+        if in_parts:
+            self.reduce_rows(kind, held, key_of(self, operand), target)
             return array
         self.store(Expression(result, (), lambda loop, indices: start), None, target)
         # All places in the order in which they lie, so that the innermost loop runs along memory.
@@ -730,6 +732,38 @@ class Scope:
         if last in dims:  # what is added up in one place must not be done side by side
             self.lines_without_each()
         return array
+
+    def reduce_rows(self, kind: str, held: Held, key: Any, target: Array) -> None:
+        """The sum or the maximum of each row; what is not in memory is computed part by part, in the cache."""
+        name, n = f"{kind}_of", held.shape[-1]
+        indices = self.p.loops(target.shape)
+        self.drop_each()
+        if isinstance(held, Array) and held.strides[-1] == ONE:
+            self.p.line(f"{load(target, indices)} = {name}(&{load(held, [*indices, ZERO])}, {c_size(n)});")
+        else:
+            total, first, count, part = (self.p.fresh(each) for each in ("total", "i_", "count", "part"))
+            j = f"i_{self.p.fresh('')}"
+            self.p.line(f"float {total} = {'0' if kind == 'sum' else '-INFINITY'};")
+            self.p.line(f"for (int64_t {first} = 0; {first} < {c_size(n)}; {first} += {PART}) {{")
+            self.p.depth += 1
+            self.p.line(f"const int64_t {count} = {c_size(n)} - {first} < {PART} ? {c_size(n)} - {first} : {PART};")
+            self.p.line(f"float {part}[{PART}];")
+            self.p.line("EACH")
+            self.p.line(f"for (int64_t {j} = 0; {j} < {count}; {j}++) {{")
+            self.p.depth += 1
+            loop = Loop(self.p)
+            text = loop.number(held, key, (*indices, Size.named(first) + Size.named(j)))
+            for line in loop.lines:
+                self.p.line(line)
+            self.p.line(f"{part}[{j}] = {text};")
+            self.p.depth -= 1
+            self.p.line("}")
+            found = f"{name}({part}, {count})"
+            self.p.line(f"{total} = {f'{total} + {found}' if kind == 'sum' else f'r_max({total}, {found})'};")
+            self.p.depth -= 1
+            self.p.line("}")
+            self.p.line(f"{load(target, indices)} = {total};")
+        self.p.end(target.shape)
 
     def lines_without_each(self) -> None:
         """The last loop that was printed, to be run in order."""
@@ -855,6 +889,38 @@ class Scope:
         self.p.line(f"multiply({sizes}, {ways[0]}, {ways[1]}, {out.base});")
         return out
 
+    def print_narrow_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
+        out = self.p.room("float32", shape)
+        if left.strides[1] != ONE:
+            left = self.whole_copy(left)
+        (M, N), K = shape, right.shape[1]
+        packed = self.p.whole.packed(right, str(op.operands[2]) if len(op.operands) == 3 else None)
+        sizes = ", ".join(c_size(each) for each in (M, K, N))
+        given = f"{left.base} + ({c_size(left.offset)}), {c_size(left.strides[0])}, model->{packed}"
+        if len(op.operands) == 2:
+            self.p.line(f"half_product({sizes}, {given}, {out.base});")
+            return out
+        rounded = self.p.room("int8", (M, Size.of(((K.constant or 0) + 3) // 4 * 4)))
+        self.p.line(f"narrow_product({sizes}, {given}, {rounded.base}, {out.base});")
+        return out
+
+    def print_narrow_take(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        table, ids = self.memory(op.operands[0]), self.of(op.operands[1])
+        array = self.p.room("float32", shape)
+        around = self.p.loops(shape[:-1])
+        self.drop_each()
+        row = Size.named(self.checked_id(ids, key_of(self, op.operands[1]), around, table.shape[0], wraps=False))
+        [place] = self.p.loops(shape[-1:])
+        number = load(table, (row, place))
+        found = f"widened({number})"
+        if len(op.operands) == 3:
+            found = f"(float){number} * {load(self.memory(op.operands[2]), (row,))}"
+        self.p.line(f"{load(array, (*around, place))} = {found};")
+        self.p.end(shape[-1:])
+        self.p.end(shape[:-1])
+        return array
+
     def whole_copy(self, array: Array) -> Array:
         copy = self.p.room(array.type, array.shape)
         self.store(array, ("copy", copy.base), copy)
@@ -942,65 +1008,106 @@ class Scope:
     # Steps
 
     def scan(self, op: Operation) -> Iterator[Held]:
+        """Steps through time. Where the step computes each row by itself, rows are taken in the order of their lengths,
+        the longest first, and those that have ended are left out; else all of them are computed to the longest."""
         p, body, count = self.p, op.details["body"], op.details["states"]
         x, lengths = self.memory(op.operands[0]), self.whole(op.operands[1])
         B, T, P = x.shape
+        name = next(iter(B.names), "")
+        drops = Size.named(name) == B and lengths.type == "int64" and has_rows_alone(body, name)
+        b, t = f"i_{p.fresh('')}", f"t_{p.fresh('')}"
+        row, step = Size.named(b), Size.named(t)
+        order = p.room("int64", (B,)) if drops else None
+        chosen = f"i_{p.fresh('')}"
+        source = Size.named(chosen) if drops else row
         states = []
+        active, most, place = p.fresh("active"), p.fresh("most"), f"i_{p.fresh('')}"
+        at = f"{lengths.base} + ({c_size(lengths.offset)})"
+        if order is None:
+            p.line(f"const int64_t {most} = longest_of({at}, {c_size(B)}, {c_size(T)});")
+        else:
+            counts = p.room("int64", (T + 1, Size.of(2)))
+            p.line(f"int64_t *const {active} = {counts.base};")
+            found = f"longest_first({at}, {c_size(B)}, {c_size(T)}, {order.base}, {active})"
+            p.line(f"const int64_t {most} = {found};")
+        p.line(f"if ({most} < 0) {{ status = RECURRA_SIZES; goto end; }}")
+
+        def begin_rows() -> None:
+            """A loop over rows, with the name of the row in the order in which they are given."""
+            p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
+            p.depth += 1
+            if order is not None:
+                p.line(f"const int64_t {chosen} = {load(order, (row,))};")
+
+        def end() -> None:
+            p.depth -= 1
+            p.line("}")
+
+        def copy(into: Array, one: Size, found: Array, other: Size) -> None:
+            """One row of a matrix into another one, at these rows."""
+            target, number = load(into, (one, ZERO)), load(found, (other, ZERO))
+            if into.strides[1] == found.strides[1] == ONE:
+                size = f"(size_t)({c_size(found.shape[1])}) * sizeof({C_TYPES[found.type]})"
+                p.line(f"memcpy(&{target}, &{number}, {size});")
+                return
+            j = f"i_{p.fresh('')}"
+            p.line(f"for (int64_t {j} = 0; {j} < {c_size(found.shape[1])}; {j}++)")
+            p.line(f"    {load(into, (one, Size.named(j)))} = {load(found, (other, Size.named(j)))};")
+
         for operand in op.operands[2 : 2 + count]:
-            state = p.room(self.of(operand).type, self.of(operand).shape)
-            self.store(self.of(operand), key_of(self, operand), state)
+            held = self.of(operand)
+            state = p.room(held.type, held.shape)
+            if order is None:
+                self.store(held, key_of(self, operand), state)
+            else:
+                given = self.memory(operand)
+                begin_rows()
+                copy(state, row, given, source)
+                end()
             states.append(state)
-        given = [self.memory(operand) for operand in op.operands[2 + count :]]
+        same = [self.memory(operand) for operand in op.operands[2 + count :]]
         out = p.room(op.results[0].type, op.results[0].shape)
-        width = states[0].shape[1]
         p.line(f"memset({out.base}, 0, (size_t)({c_count(out.shape)}) * sizeof({C_TYPES[out.type]}));")
-        t, most, b = f"t_{p.fresh('')}", p.fresh("most"), f"i_{p.fresh('')}"
-        step, row = Size.named(t), Size.named(b)
-        length = load(lengths, (row,))
-        p.line(f"int64_t {most} = 0;")
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.line(f"    if ({length} < 0 || {length} > {c_size(T)}) {{ status = RECURRA_SIZES; goto end; }}")
-        p.line(f"    {most} = larger_size({most}, {length});")
-        p.line("}")
         p.line(f"for (int64_t {t} = 0; {t} < {most}; {t}++) {{")
         p.depth += 1
-        if op.details["backward"]:
+        if order is not None:
+            p.line(f"const int64_t n_{name} = {active}[{t}];  /* the rows that are left */")
+        backward, length = op.details["backward"], load(lengths, (source,))
+        if backward or order is not None:
             now = p.room(x.type, (B, P))
-            place = f"i_{p.fresh('')}"
-            p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-            p.line(f"    const int64_t {place} = larger_size(0, {length} - 1 - {t});")
-            j = f"i_{p.fresh('')}"
-            source = load(x, (row, Size.named(place), Size.named(j)))
-            p.line(f"    for (int64_t {j} = 0; {j} < {c_size(P)}; {j}++) {load(now, (row, Size.named(j)))} = {source};")
-            p.line("}")
+            begin_rows()
+            p.line(f"const int64_t {place} = {f'larger_size(0, {length} - 1 - {t})' if backward else t};")
+            at_place = x.offset + Size.named(place) * x.strides[1]
+            copy(now, row, Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), at_place), source)
+            end()
         else:
             now = Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), x.offset + step * x.strides[1], x.weight)
         inner = Scope(p, body)
-        for number, held in enumerate((now, *states, *given)):
+        for number, held in enumerate((now, *states, *same)):
             inner.held[number] = held
         inner.print()
         new = [inner.memory(operand) for _, operand in body.outputs]
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.depth += 1
-        p.line(f"if ({t} >= {length}) continue;")
-        for state, found in zip(states, new, strict=True):
-            j = f"i_{p.fresh('')}"
-            at = (row, Size.named(j))
-            p.line("EACH")
-            p.line(
-                f"for (int64_t {j} = 0; {j} < {c_size(state.shape[1])}; {j}++) {load(state, at)} = {load(found, at)};"
-            )
-        place = f"i_{p.fresh('')}"
-        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if op.details['backward'] else t};")
-        into = load(out, (row, Size.named(place), ZERO))
-        numbers = f"(size_t)({c_size(width)}) * sizeof({C_TYPES[out.type]})"
-        p.line(f"memcpy(&{into}, &{load(states[0], (row, ZERO))}, {numbers});")
-        p.depth -= 1
-        p.line("}")
-        p.depth -= 1
-        p.line("}")
+        begin_rows()
+        if order is None:
+            p.line(f"if ({t} >= {length}) continue;")
+        for state, computed in zip(states, new, strict=True):
+            copy(state, row, computed, row)
+        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if backward else t};")
+        width = out.strides[1]
+        flat = Array(out.base, out.type, (B, states[0].shape[1]), (out.strides[0], ONE), Size.named(place) * width)
+        copy(flat, source, states[0], row)
+        end()
+        end()
         yield out
-        yield from states
+        for state in states:
+            if order is None:
+                yield state
+                continue
+            last = p.room(state.type, state.shape)
+            begin_rows()
+            copy(last, source, state, row)
+            end()
+            yield last
 
 
 def key_of(scope: Scope, operand: Operand, kind: str | None = None) -> Any:
@@ -1044,7 +1151,7 @@ class Printed:
         self, program: Program, prefix: str = "recurra", usual: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
         self.program, self.prefix = program, prefix
-        self.packs: dict[tuple[Any, ...], tuple[str, Array]] = {}
+        self.packs: dict[tuple[Any, ...], tuple[str, Array, str | None]] = {}
         self.numbers = {name: number for number, name in enumerate(program.weights)}
         functions = [
             line
@@ -1063,12 +1170,25 @@ class Printed:
         sizes = tuple(map(Size.of, shape))
         return Array(f"model->w{self.numbers[name]}", kind, sizes, standard(sizes), ZERO, name)
 
-    def packed(self, array: Array) -> str:
-        """The name of a weight, or of a view of one, as products take it."""
+    def packed(self, array: Array, scales: str | None = None) -> str:
+        """The name of a weight, or of a view of one, as products take it; `scales` is a weight, too."""
         key = (array.weight, array.shape, array.strides, array.offset)
         if key not in self.packs:
-            self.packs[key] = (f"p{len(self.packs)}", array)
+            self.packs[key] = (f"p{len(self.packs)}", array, scales)
         return self.packs[key][0]
+
+    def packing(self, array: Array, scales: str | None) -> tuple[str, str]:
+        """How many floats a packed weight takes, and what packs it."""
+        base = f"{array.base.replace('model->', 'found->')} + ({c_size(array.offset)})"
+        rows, columns = (size.constant or 0 for size in array.shape)
+        if array.type == "float32":
+            sk, sn = (c_size(stride) for stride in array.strides)
+            return f"(uint64_t)columns_of({columns}) * {rows}", f"pack({base}, {rows}, {columns}, {sk}, {sn}, at);"
+        # A narrow weight is written the other way round.
+        if scales is None:
+            return f"half_room({columns}, {rows})", f"half_pack({base}, {columns}, {rows}, at);"
+        by = self.weight(scales).base.replace("model->", "found->")
+        return f"narrow_room({columns}, {rows})", f"narrow_pack({base}, {by}, {columns}, {rows}, at);"
 
     def sizes(self, function: Function) -> list[str]:
         """The parameters of what looks at the sizes of a function."""
@@ -1088,17 +1208,13 @@ class Printed:
             f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {shown(name)}, {list(shape)} */"
             for name, (kind, shape) in self.program.weights.items()
         ]
-        fields += [f"    float *{name};" for name, _ in self.packs.values()]
-        lines = [f"typedef struct {p}_model {{", "    float *room;", *fields, f"}} {p}_model;", ""]
+        fields += [f"    float *{name};" for name, *_ in self.packs.values()]
+        lines = [f"typedef struct {p}_model {{", "    void *room, **spare;", *fields, f"}} {p}_model;", ""]
         rooms, packing = [], []
-        for name, array in self.packs.values():
-            K, N = (size.constant or 0 for size in array.shape)
-            rooms.append(f"(uint64_t)panels_of({N}) * {K}")
-            sk, sn = (c_size(stride) for stride in array.strides)
-            packing.append(f"    found->{name} = at;")
-            base = array.base.replace("model->", "found->")
-            packing.append(f"    pack({base} + ({c_size(array.offset)}), {K}, {N}, {sk}, {sn}, at);")
-            packing.append(f"    at += (size_t)panels_of({N}) * {K};")
+        for name, array, scales in self.packs.values():
+            size, pack = self.packing(array, scales)
+            rooms.append(size)
+            packing += [f"    found->{name} = at;", f"    {pack}", f"    at += (size_t)({size});"]
         size, magic = " + ".join(rooms) or "0", MAGIC.decode().replace("\n", "\\n")
         lines += [
             "/* Opens weights, which lie at a multiple of 8 and stay there while the model is used. */",
@@ -1110,21 +1226,22 @@ class Printed:
             f"    memcpy(&length, start + {len(MAGIC)}, 8);",
             f"    memcpy(&sum, start + {len(MAGIC) + 8}, 8);",
             f"    if (length != {total - 64} || sum != checksum(start + 64, size - 64)) return RECURRA_WEIGHTS;",
-            f"    {p}_model *found = calloc(1, sizeof({p}_model));",
+            f"    {p}_model *found = calloc(1, sizeof({p}_model) + sizeof(void *));",
             "    if (!found) return RECURRA_MEMORY;",
+            "    found->spare = (void **)(found + 1);",
         ]
         at = 64
         for name, (kind, shape) in self.program.weights.items():
             lines.append(f"    found->w{self.numbers[name]} = (const {C_TYPES[kind]} *)(const void *)(start + {at});")
             at += room_of(kind, shape)
         lines += [
-            f"    const uint64_t need = ({size}) * sizeof(float) + 64;",
+            f"    const uint64_t need = ({size}) * sizeof(float) + ALIGNED;",
             "    found->room = need > MOST_BYTES ? NULL : malloc(need);",
             "    if (!found->room) {",
             "        free(found);",
             "        return RECURRA_MEMORY;",
             "    }",
-            "    float *at = found->room;",
+            "    float *at = (float *)aligned(found->room);",
             *packing,
             "    (void)at;",
             "    *model = found;",
@@ -1132,7 +1249,7 @@ class Printed:
             "}",
             "",
             f"void {p}_close({p}_model *model) {{",
-            "    if (model) free(model->room);",
+            "    if (model) free(model->room), free(*model->spare);",
             "    free(model);",
             "}",
             "",

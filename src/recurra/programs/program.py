@@ -21,10 +21,13 @@ from typing import Any, NamedTuple, TypeAlias
 from recurra.errors import CheckpointError
 from recurra.programs.sizes import MOST, Size, product_of
 
-FORMAT = 1
-"""The number of the format in which programs are written."""
+FORMAT = 2
+"""The number of the latest format of programs; one without narrow weights is written in the first."""
 
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+
+NARROW = {"int8": "int8", "bfloat16": "uint16"}
+"""Types that weights alone have, and how NumPy holds them."""
 
 NAME = re.compile("[A-Za-z0-9_]{1,64}")
 """Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
@@ -126,7 +129,7 @@ class Program:
 
     def to_json(self) -> str:
         whole = {
-            "format": FORMAT,
+            "format": FORMAT if any(kind in NARROW for kind, _ in self.weights.values()) else 1,
             "weights": {name: [kind, list(shape)] for name, (kind, shape) in self.weights.items()},
             "functions": {name: function_to_json(function) for name, function in self.functions.items()},
         }
@@ -145,7 +148,7 @@ class Program:
                     f"{FORMAT}. Upgrade recurra."
                 )
             weights = {
-                str(name): (checked_type(kind), tuple(checked_whole(size) for size in shape))
+                str(name): (checked_type(kind, *NARROW), tuple(checked_whole(size) for size in shape))
                 for name, (kind, shape) in whole["weights"].items()
             }
             functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
@@ -266,8 +269,8 @@ def details_from_json(table: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def checked_type(kind: object) -> str:
-    if kind not in TYPES:
+def checked_type(kind: object, *others: str) -> str:
+    if kind not in (*TYPES, *others):
         raise ValueError(f"{kind!r:.60} is not a type of numbers")
     return str(kind)
 
@@ -322,6 +325,8 @@ KINDS: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "gather": (2, ("dim",)),
     "scatter": (3, ("dim", "adds")),
     "matmul": (2, ()),
+    "narrow_matmul": (None, ()),
+    "narrow_take": (None, ()),
     "convolution": (2, ("stride", "padding", "dilation", "groups")),
     "scan": (None, ("body", "states", "backward")),
 }
@@ -335,6 +340,8 @@ KINDS: dict[str, tuple[int | None, tuple[str, ...]]] = {
     index        x[i, j, …] for arrays i, j, … that broadcast: the first operand by the others
     gather       x.take_along_axis(ids, dim);  scatter: x with numbers put, or added, at ids along dim
     matmul       of two matrices, or of two stacks of them
+    narrow_matmul, narrow_take   x W' and rows of W, for a weight W of bfloat16, or of int8 and a scale for each row;
+                 with int8 each row of x is rounded to whole numbers of -127 to 127, by a scale of its own
     convolution  (B, C, positions …) by (out, C / groups, window …)
     scan         operands x (B, T, P), lengths (B,), states (B, n) …, and what stays the same: (B, T, n) of the first
                  state after each step, 0 on padding, and the states after the last real step of each row. backward:
@@ -386,7 +393,8 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
             check(op.details["body"], weights, depth + 1)
         known += op.results
     for _, operand in function.outputs:
-        value_of(operand)
+        if value_of(operand).type in NARROW:
+            raise ValueError("a narrow weight is no output")
 
 
 def sizes_of(function: Function) -> Iterator[Size]:

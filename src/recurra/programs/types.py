@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recurra.programs.program import POINTWISE, TYPES, Number, Operation, Value
+from recurra.programs.program import NARROW, POINTWISE, TYPES, Number, Operation, Value
 from recurra.programs.sizes import Size
 
 FLOATS = ("float32", "float64")
@@ -44,6 +44,13 @@ def check_types(op: Operation, operands: Sequence[Value]) -> None:
         operand = op.operands[number]
         return holds(wanted, operand.value) if isinstance(operand, Number) else types[number] == wanted
 
+    if kind in ("narrow_matmul", "narrow_take"):
+        narrow = types[kind == "narrow_matmul"]
+        need(result == "float32" and narrow in NARROW and types[2:] == ["float32"] * (narrow == "int8"))
+        other = types[kind == "narrow_take"]
+        need(other == "float32" if kind == "narrow_matmul" else other in ("int64", "int32"))
+        return
+    need(not any(each in NARROW for each in types))
     if kind in COMPARISONS:
         known = [each for each, operand in zip(types, op.operands, strict=True) if not isinstance(operand, Number)]
         common = known[-1] if known else types[-1]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError
 from recurra.programs.c_text import MAGIC, bytes_of, room_of
-from recurra.programs.program import Program
+from recurra.programs.program import NARROW, Program
 
 
 def checksum(bytes_: NDArray[np.uint8]) -> int:
@@ -43,7 +43,7 @@ def unsealed_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> N
     content = np.zeros(bytes_of(program), np.uint8)
     at = 64
     for name, (kind, shape) in program.weights.items():
-        array = np.ascontiguousarray(weights[name], np.dtype(kind).newbyteorder("<"))
+        array = np.ascontiguousarray(weights[name], np.dtype(NARROW.get(kind, kind)).newbyteorder("<"))
         assert array.shape == shape, f"{name} has the shape {array.shape}"
         content[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
         at += room_of(kind, shape)
@@ -70,6 +70,6 @@ def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[
     at = 64
     for name, (kind, shape) in program.weights.items():
         count = int(np.prod(shape, dtype=np.int64))
-        found[name] = np.frombuffer(content, kind, count, at).reshape(shape)
+        found[name] = np.frombuffer(content, NARROW.get(kind, kind), count, at).reshape(shape)
         at += room_of(kind, shape)
     return content, found

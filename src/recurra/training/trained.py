@@ -103,11 +103,8 @@ class Trained(Answering):
 
     def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
         """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
-        rows = list(self.task.encode_all(self.task.read(given)))
-        return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
+        return self.task.free_running(self._quick, list(self.task.read(given)))
 
     def backtest(
         self,
@@ -122,8 +119,6 @@ class Trained(Answering):
         The last window ends with the series, the one before `step` steps earlier; `back` names other origins, as the
         number of steps from each to the end.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
 
@@ -133,14 +128,10 @@ class Trained(Answering):
         An element is a word, a piece of text, the numbers of a step or, for forecasts, a row of a table; see
         docs/streams.md. A state goes on with the run that it was saved by.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a stream is not available for an ensemble of runs: name one of them.")
         return self.task.stream(self._quick, state)
 
     def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("anomalies are not available for an ensemble of runs: name one of them.")
         return self.task.anomalies(self._quick, [files] if isinstance(files, str | Path) else files)
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
@@ -168,6 +159,11 @@ class Trained(Answering):
             for number, output in zip(numbers, outputs, strict=True):
                 found[number] = output
         return found
+
+    def in_torch(self) -> Trained:
+        """The same model, whose answers torch computes alone."""
+        alone = Compiled(self.model, "C was not asked for")
+        return Trained(self.task, self.model, self.folder, others=self.others, quick=self._quick, compiled=alone)
 
     def engine_report(self) -> str:
         """Whether torch answers or compiled code, and why, in a sentence; see docs/engines.md."""
