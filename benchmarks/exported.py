@@ -95,12 +95,8 @@ def main() -> None:
             )
             print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
             print(f"  first answer of a fresh process: {first:.3f} s of CPU, {first / numpy:.1f} × import numpy")
-            ways = {
-                ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
-                ways["NumPy"] = load_exported(folder, by="numpy")
-                "C": load_exported(folder, by="c"),
-                "NumPy": load_exported(folder, by="numpy"),
-            }
+            ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
+            ways["NumPy"] = load_exported(folder, by="numpy")
             if model.task.name == "language_model":
                 rates = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
                 seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in rates.items())
