@@ -161,7 +161,8 @@ def recorded_program(model: Trained, *, gates: bool = False) -> tuple[Program, d
     if gates:
         functions += gates_function(model.task, network, functions[0])
     program, weights = recorded_functions(network, functions)
-    error = max((difference(each, one) for each in runners(program, weights) for one in functions), default=0.0)
+    pairs = [(running, function) for running in runners(program, weights) for function in functions]
+    error = max((difference(running, function, network) for running, function in pairs), default=0.0)
     return program, weights, error
 
 

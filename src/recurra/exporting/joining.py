@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 """How far a recorded function may be from the model, beside the largest number of its outputs, or 1."""
 
 MOST_TOLERANCE, ROUNDED = 1e-3, 8
-"""How far it may be where the model changes by more if its inputs are rounded: this, and so many times the change.
+"""How far it may be where the model changes by more if inputs and weights are rounded: this, and so many times as far.
 
 An example is sLSTM, whose states are drawn here as no sentence gives them: it divides by a sum, which may be near 0."""
 
@@ -98,7 +98,7 @@ def renamed(function: Any, names: Mapping[str, str]) -> Any:
     return replace(function, operations=tuple(operations), outputs=outputs)
 
 
-def difference(running: Running, function: Recordable) -> float:
+def difference(running: Running, function: Recordable, network: nn.Module) -> float:
     """How far a recorded function is from the model at most, on inputs of other sizes than those recorded."""
     names = names_of(function)
     most = 0.0
@@ -117,7 +117,7 @@ def difference(running: Running, function: Recordable) -> float:
                     f"sizes {sizes}, but the model gives {right.shape}."
                 )
             error = relative_error(array, right)
-            if not error <= TOLERANCE and not error <= ROUNDED * rounding(function, given, wanted)[name]:
+            if not error <= TOLERANCE and not error <= ROUNDED * rounding(function, network, given, wanted)[name]:
                 raise NotExportable(
                     f"this model cannot be exported: `{function.name}` gives {name} that is off by {error:.1e} for "
                     f"inputs of the sizes {sizes}, run by {'C' if running.name == 'c' else 'NumPy'}. The model may do "
@@ -127,19 +127,29 @@ def difference(running: Running, function: Recordable) -> float:
     return most
 
 
-def rounding(function: Recordable, given: Sequence[Tensor], wanted: Mapping[str, Tensor]) -> dict[str, float]:
-    """How far each output of the model moves where its inputs are rounded to float32 in another way, cut off where no
-    difference is due to rounding any more."""
+def rounding(
+    function: Recordable, network: nn.Module, given: Sequence[Tensor], wanted: Mapping[str, Tensor]
+) -> dict[str, float]:
+    """How far each output of the model moves where its inputs and weights are rounded to float32 in another way, cut
+    off where no difference is due to rounding any more."""
     most = dict.fromkeys(wanted, 0.0)
     draws = torch.Generator().manual_seed(0)
+
+    def near(tensor: Tensor) -> Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor * (1 + torch.randint(-1, 2, tensor.shape, generator=draws) * torch.finfo(tensor.dtype).eps)
+
+    kept = [weight.detach().clone() for weight in network.parameters()]
     for _ in range(4):
-        signs = [torch.randint(-1, 2, each.shape, generator=draws) for each in given]
-        near = [
-            each * (1 + sign * torch.finfo(each.dtype).eps) if each.is_floating_point() else each
-            for each, sign in zip(given, signs, strict=True)
-        ]
         with torch.no_grad():
-            found = function.call(*near)
+            try:
+                for weight, own in zip(network.parameters(), kept, strict=True):
+                    weight.copy_(near(own))
+                found = function.call(*map(near, given))
+            finally:
+                for weight, own in zip(network.parameters(), kept, strict=True):
+                    weight.copy_(own)
         for name, tensor in found.items():
             most[name] = max(most[name], relative_error(tensor.numpy(), wanted[name].numpy()))
     return {name: min(error, MOST_TOLERANCE / ROUNDED) for name, error in most.items()}

@@ -187,7 +187,7 @@ def made(file: Path | None, predictor: Predictor[Any], model: nn.Module) -> InC:
     program, weights = recorded_functions(network, functions)
     running = InC(program, unsealed_content(program, weights), is_sealed=False)
     for function in functions:
-        difference(running, function)
+        difference(running, function, network)
     if file is not None:
         keep(file, program, weights, network)
     return running
