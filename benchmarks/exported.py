@@ -11,7 +11,6 @@ those of a clock. "Torch" is the run kept from compiled code, "run" as it answer
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import resource
 import subprocess
@@ -73,6 +72,7 @@ def main() -> None:
     from recurra.training.trained import load
 
     torch.set_num_threads(1)
+    compiled.PATIENCE = compiled.PATIENCE_WITH_CACHE = 0.0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--inputs", type=Path, help="inputs, one a line (default: the samples of each run)")
@@ -95,7 +95,8 @@ def main() -> None:
             )
             print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
             print(f"  first answer of a fresh process: {first:.3f} s of CPU, {first / numpy:.1f} × import numpy")
-            ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
+            ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
+            ways["NumPy"] = load_exported(folder, by="numpy")
             if model.task.name == "language_model":
                 rates = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
                 seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in rates.items())
@@ -107,8 +108,6 @@ def main() -> None:
                     asked = {"search": search} if search else {}
                     rates = {}
                     for name, each in (*ways.items(), ("run", load(run))):
-                        waits = (math.inf, math.inf) if name == "torch" else (0.0, 0.0)
-                        compiled.PATIENCE, compiled.PATIENCE_WITH_CACHE = waits
                         one_by_one(each, inputs, rows, **asked)  # while it is compiled
                         rates[name] = rate(partial(one_by_one, each, inputs, rows, **asked), len(inputs))
                     found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())

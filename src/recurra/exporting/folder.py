@@ -122,7 +122,7 @@ def export(
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
-    model = load(run, trust=trust)
+    model = load(run, trust=trust).in_torch()
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
     network, functions = functions_of(model, gates=gates)
