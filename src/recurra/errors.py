@@ -45,3 +45,17 @@ def is_lack_of_memory(error: Exception) -> bool:
         or type(error).__name__ == "OutOfMemoryError"
         or "can't allocate memory" in str(error)
     )
+
+
+def lacking(error: ModuleNotFoundError) -> str | None:
+    """What to install, where a module is missing that exported models do without; None where it is another one.
+
+    >>> lacking(ModuleNotFoundError("No module named 'torch'", name="torch"))
+    'this needs torch, which is not installed: pip install recurra. Exported models answer without it.'
+    """
+    name = (error.name or "").partition(".")[0]
+    if name == "recurra":  # recurra-run has a part of the modules
+        return f"this needs {error.name}, which is not installed: pip install recurra. recurra-run is not all of it."
+    if name in ("torch", "safetensors", "rich"):
+        return f"this needs {name}, which is not installed: pip install recurra. Exported models answer without it."
+    return None

@@ -448,7 +448,8 @@ def test_an_explanation_shares_the_weights_and_not_the_modules(runs: dict[str, H
     run = runs["sounds"]
     run.predict(["cat"], {})
     run.explain("cat", {})
-    first, second = run._ready[("answers",)].model, run._ready[("saliency",)].model
+    ready: Any = run._ready
+    first, second = ready[("answers",)].model, ready[("saliency",)].model
     assert first is not second
     assert all(one is other for one, other in zip(first.parameters(), second.parameters(), strict=True))
 

@@ -209,8 +209,8 @@ def opened_to_write(path: str) -> TextIO:
 
 def explain(options: argparse.Namespace) -> None:
     """What a model did with one input."""
+    from recurra.exported import load
     from recurra.reports import explaining
-    from recurra.training.trained import load
 
     if options.out is not None:
         explaining.check_ending(Path(options.out))

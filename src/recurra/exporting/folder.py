@@ -113,8 +113,9 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
             about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": "float32"}
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-            if (model.folder / "card.md").is_file():
-                shutil.copy2(model.folder / "card.md", new / "card.md")
+            for name in ("card.md", "summary.json"):
+                if (model.folder / name).is_file():
+                    shutil.copy2(model.folder / name, new / name)
         found = load_exported(target, trust=True)
         check_samples(found, expected)
     except OSError as failure:

@@ -291,7 +291,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             )
         [stack] = stacks.values()
         names = self.steps(asked.example)
-        read = lambda: model.read(batch.question.values, batch.question.lengths)  # type: ignore[operator]  # noqa: E731
+        read = lambda: model.read(batch.question.values, batch.question.lengths)  # noqa: E731
         return gates_of(stack, names, read, layer=asked.layer, direction=asked.direction)
 
     def anatomy(self, model: Any) -> Anatomy:

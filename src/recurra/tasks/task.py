@@ -616,11 +616,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return batch
 
     def answered(self, asked: Asked) -> Prediction:
-        """The answer that is asked about, in detail. (torch)"""
+        """The answer that is asked about, in detail. (torch, but of an exported model)"""
         return self.answer(asked.example, self.output_asked(asked))
 
     def output_asked(self, asked: Asked) -> Output:
-        """The output behind the answer that is asked about. (torch)"""
+        """The output behind the answer that is asked about. (torch, but of an exported model)"""
+        if asked.exported:
+            found: Output = asked.model.output(self.encode(asked.example))
+            return found
         from recurra.models.together import Together
 
         if isinstance(asked.model, Together):

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +56,13 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
     from recurra.data.extents import Extents
+    from recurra.generation.describer import Draw
+    from recurra.generation.generated import Manner, TextSource
     from recurra.models.seq2seq import PairBatch, Sizes
     from recurra.predictors.predictor import Predictor
     from recurra.search.decoding import SearchTokens
     from recurra.search.search import Hypothesis
+    from recurra.search.tree import Tree
     from recurra.views.tree import BeamTree
 
 CUT_ANEW = "cut anew"
@@ -350,6 +353,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             copies=self.names_places,
         )
 
+    def describer(self, draw: Draw, manner: Manner) -> TextSource | None:
+        """What writes texts by drawing them; None where the task answers in place of that."""
+        return None
+
     def offline(self) -> Mapping[str, Any]:
         from recurra.predictors import offline
 
@@ -467,10 +474,14 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def viewers(self) -> dict[str, Viewer]:
         is_beam = self.settings.decoding.search == "beam"
-        looked = {"attention": Viewer(self.looked, telling=self.attends, title=LOOKED, possible=self.attends)}
+        looked = {
+            "attention": Viewer(self.looked, telling=self.attends, title=LOOKED, possible=self.attends, of_several=True)
+        }
         others = {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
-            "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),
+            "probabilities": Viewer(
+                lambda asked: self.probabilities(asked).view(), longest=200, title=SURE, of_several=True
+            ),
+            "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED, of_several=True),
             "decoder": Viewer(
                 lambda asked: self.decoder_gates(asked).view(),
                 longest=60,
@@ -514,15 +525,18 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         )
 
     def probabilities(self, asked: Asked) -> Probabilities:
-        """How probable each token of the answer was. (torch)"""
-        import torch
-
+        """How probable each token of the answer was. (torch, but of an exported model)"""
         from recurra.analysis.probabilities import Probabilities
 
         found = self.hypothesis(asked)
         model: Any = asked.model
-        with torch.no_grad():
-            logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
+        if asked.exported:
+            logs = model.predictor.token_log_likelihoods(model.running, found.row)
+        else:
+            import torch
+
+            with torch.no_grad():
+                logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
         return Probabilities(found.tokens, logs, title)
 
@@ -564,10 +578,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return model.token_log_likelihoods(batch._replace(target=target))
 
     def tree(self, asked: Asked) -> BeamTree:
-        """The search of a beam, step by step. (torch)"""
+        """The search of a beam, step by step. (torch, but of an exported model)"""
         from recurra.analysis.beam_tree import beam_tree
-        from recurra.models.searching import searched
-        from recurra.search.tree import Tree
         from recurra.views.view import labels
 
         decoding = self.settings.decoding
@@ -577,30 +589,37 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 f"--set decoding.search=beam."
             )
         record: list[Tree] = []
-        model: Any = asked.model
-        searched(
-            model, self.copies(asked, self._question(asked.example))(1), decoding, self.search_tokens, record=record
-        )
+        self._hypotheses(asked, self._question(asked.example), record=record)
         ids = sorted({token for layer in record[0].layers for token in layer.tokens})
         names = dict(zip(ids, labels(self._named(asked.example, ids)), strict=True))
         return beam_tree(record[0], names, f"A beam of width {decoding.width}")
 
     def hypothesis(self, asked: Asked) -> Found:
-        """The answer that is asked about as a search finds it. (torch)"""
-        import torch
-
-        from recurra.models.searching import searched
-
+        """The answer that is asked about as a search finds it. (torch, but of an exported model)"""
         self.check_explained(asked.example)
-        row, model = self._question(asked.example), cast(Any, asked.model)
-        with torch.no_grad():
-            [found] = searched(model, self.copies(asked, row)(1), self.settings.decoding, self.search_tokens)
+        row = self._question(asked.example)
+        found = self._hypotheses(asked, row)
         if len(found) < asked.best:
             raise DataError(f"--best {asked.best}: the search found {len(found)} answer{'s' * (len(found) != 1)}.")
         ids = found[asked.best - 1].tokens
         tokens = self._named(asked.example, ids)
         text = self.texts.target.tokenizer.join([token for token in tokens if token != END])
         return Found(tokens, text, {**row, "target": np.array(ids)})
+
+    def _hypotheses(self, asked: Asked, row: Encoded, record: list[Tree] | None = None) -> list[Hypothesis]:
+        """What a search finds for one source, best first; a beam writes its way down in `record`."""
+        if asked.exported:
+            exported: list[Hypothesis] = asked.model.predictor.hypotheses(asked.model.running, row, record=record)
+            return exported
+        import torch
+
+        from recurra.models.searching import searched
+
+        with torch.no_grad():
+            [found] = searched(
+                asked.model, self.copies(asked, row)(1), self.settings.decoding, self.search_tokens, record=record
+            )
+        return found
 
     def _question(self, example: AnyExample) -> Encoded:
         """An example as arrays, without its answer."""

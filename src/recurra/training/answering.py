@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.config.given import Changes, Given
 from recurra.errors import ConfigError, DataError
+from recurra.generation.generated import Manner, TextSource
 from recurra.named import fits
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
@@ -21,6 +22,7 @@ from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
+from recurra.views.viewer import Asked
 
 AHEAD = 4096
 """Lines, at most, that are read before they are answered."""
@@ -42,6 +44,14 @@ class Answering(ABC):
     @abstractmethod
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
+
+    @abstractmethod
+    def asked(self, example: Any) -> Asked:
+        """What the viewers of the task are asked to explain: the answer to an example."""
+
+    @abstractmethod
+    def apart(self) -> Self:
+        """The same model with the same weights, which may answer in another thread at the same time."""
 
     @abstractmethod
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Self:
@@ -124,6 +134,14 @@ class Answering(ABC):
     def cuts_text(self) -> bool:
         """Whether `predict_raw` finds sentences in raw text."""
         return self.task.cuts_text
+
+    @abstractmethod
+    def cut(self, pieces: Iterable[str]) -> Iterator[Any]:
+        """The sentences of raw text, as examples to answer."""
+
+    @abstractmethod
+    def writer(self, manner: Manner) -> TextSource:
+        """What writes texts with this model, in some manner; see `recurra.generate`."""
 
     @abstractmethod
     def predict_raw(self, pieces: Iterable[str], *, detail: bool = False) -> Iterator[Prediction]:

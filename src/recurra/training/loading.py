@@ -19,6 +19,9 @@ MODEL = "model.safetensors"
 EXPORT = "export.json"
 """What an exported folder has, and no other: what it holds."""
 
+NOT_OF_TASK = ("summary.json", "samples.json", "program.json", EXPORT, MANIFEST)
+"""Files that a run or an exported folder has, but its task did not write."""
+
 NOT_FOR_LOADING = (MODEL, "last/checkpoint.safetensors", "metrics.jsonl", "report.html", "card.md")
 """Files of a run that are verified by whoever reads them, or are read by people alone."""
 
@@ -58,3 +61,8 @@ def whole(folder: Path, kind: type) -> Iterator[None]:
         raise CheckpointError(
             f"the files of {folder} do not fit together ({with_place(error)}). Restore the run from a copy."
         ) from error
+
+
+def files_of_vocabulary(folder: Path) -> list[Path]:
+    """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
+    return sorted(file for file in folder.glob("*.json") if file.name not in NOT_OF_TASK)
