@@ -13,7 +13,7 @@ from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError, lacking
 from recurra.generation.generated import Manner, TextSource
-from recurra.manifest import MANIFEST, verify
+from recurra.manifest import MANIFEST, digest_of, verify
 from recurra.predictors.predictor import Programmed
 from recurra.programs.inputs import Running
 from recurra.programs.program import Program
@@ -25,6 +25,7 @@ from recurra.views.viewer import Asked
 
 if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
+    from recurra.predictors.streaming import AnyStream
     from recurra.training.trained import Trained
     from recurra.views.table import Table
 
@@ -89,6 +90,14 @@ class Exported(Answering):
                 "`recurra predict` instead."
             )
         return found
+
+    def stream(self, state: bytes | None = None) -> AnyStream:
+        """What reads endless input element by element, as that of the run; `state` may be of either."""
+        from recurra.predictors.streaming import Stream
+
+        about = read_json(self.folder / EXPORT)
+        run = about.get("run") if isinstance(about, dict) else None
+        return Stream(self.task, self.predictor, self.running, str(run or digest_of(self.folder / WEIGHTS)), state)
 
     @property
     def cuts_text(self) -> bool:

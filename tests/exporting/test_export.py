@@ -266,7 +266,6 @@ def test_other_mistakes_are_said_in_words(folders: Path, tmp_path: Path, capsys:
     run = str(OLD / "tagging" / "run")
     for arguments, words in (
         (["export", run, str(folders / "tagging")], "already exists and is not empty"),
-        (["export", run, str(tmp_path / "new"), "--to", "fortran"], "--to fortran is not known"),
         (["export", f"{run},{run}", str(tmp_path / "new")], "an ensemble of runs cannot be exported"),
         (["export", str(tmp_path), str(tmp_path / "new")], "a run is a folder created by"),
         (["explain", str(folders / "tagging"), "a b"], "this view is not available for an exported model"),
@@ -280,6 +279,17 @@ def test_other_mistakes_are_said_in_words(folders: Path, tmp_path: Path, capsys:
     ):
         assert main(arguments) == 2
         assert words in capsys.readouterr().err
+
+
+def test_an_unknown_form_of_export_is_refused_with_those_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(OLD / "tagging" / "run")
+    with pytest.raises(SystemExit, match="2"):
+        main(["export", run, str(tmp_path / "new"), "--to", "fortran"])
+    assert "invalid choice: 'fortran'" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="--to fortran is not known"):
+        export(run, tmp_path / "new", to="fortran")
 
 
 def test_inputs_that_cannot_be_read_are_refused_as_by_the_run(folders: Path) -> None:

@@ -236,7 +236,7 @@ def test_a_file_that_is_made_to_take_time_or_memory_is_refused_at_once(
     before, began = peak_memory(), time.process_time()
     with pytest.raises(RecurraError):
         answers(Path("run"))
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 5  # minutes without the limits; another program on the core may double it
     assert peak_memory() - before < 200e6
 
 

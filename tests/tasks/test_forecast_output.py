@@ -286,12 +286,6 @@ def test_runs_that_cannot_be_streamed_say_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a stream is not available for an ensemble of runs"):
         load([run, run]).stream()
 
-    class Other(Tagging):
-        name = "other"
-
-    with pytest.raises(ConfigError, match="a stream of rows is for forecasting, but this is a other model"):
-        Task.stream(Other.__new__(Other), model.model)
-
 
 SPECS = {spec["name"]: spec for spec in reversed(CELLS.values())} | {"unitary": CELLS["unitary"]}
 """A variant of each cell."""

@@ -19,6 +19,7 @@ from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
 from recurra.exporting.recording import Recorded, names_of, record, samples
 from recurra.manifest import committing
+from recurra.models.saved import fingerprint
 from recurra.programs.c_text import Printed
 from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Recordable
@@ -112,6 +113,7 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
             ]
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
             about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": "float32"}
+            about["run"] = fingerprint(model.model)  # to which states of its streams belong
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
             for name in ("card.md", "summary.json"):
                 if (model.folder / name).is_file():
@@ -222,7 +224,7 @@ def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
     if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
         return float("inf")
     scale = max(1.0, float(np.abs(right[finite]).max(initial=0.0)))
-    return float(np.abs(found - right)[finite].max(initial=0.0)) / scale
+    return float(np.abs(found[finite] - right[finite]).max(initial=0.0)) / scale
 
 
 def sample_inputs(model: Trained) -> list[Any]:

@@ -5,17 +5,12 @@
 
 What is kept is s_{t−1}: with the next row, step t is read again, since f_{t+1} may differ from what was expected of it.
 
-State as bytes: a line with the version of the format, the SHA-256 of the rest, and an archive of arrays (.npz): the
-states, the last steps of the series, and how it is scaled. It contains no code, and belongs to the weights of one run.
+Saved are the states, the last steps of the series, and how it is scaled.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import io
-import json
-import zipfile
 from collections.abc import Mapping
 from typing import Any, Protocol, final
 
@@ -26,11 +21,13 @@ from torch import Tensor
 
 from recurra.cells.cell import fields
 from recurra.data.normal import Normal
+from recurra.data.stream_state import damaged, state_of_bytes, state_to_bytes
 from recurra.data.times import Clock
 from recurra.data.unit import Unit
-from recurra.errors import CheckpointError, DataError
+from recurra.errors import DataError
 from recurra.forecasts.conventions import Conventions
 from recurra.models.forecaster import Forecaster
+from recurra.models.saved import fingerprint
 from recurra.models.series_batch import batched
 from recurra.padding import fitted
 from recurra.reading.ends import Ends, packed
@@ -40,8 +37,6 @@ from recurra.reading.panel import carried
 from recurra.reading.steps import Steps
 from recurra.stacks.recurrent import States
 from recurra.views.prediction import Prediction
-
-KIND, VERSION = b"recurra stream ", 1
 
 LONGEST_GAP = 10_000
 """Steps that may be missing between two rows."""
@@ -70,7 +65,7 @@ class Stream:
 
     def __init__(self, task: Reads, model: Forecaster, state: bytes | None = None) -> None:
         self._task, self._model = task, model
-        self._run = _fingerprint(model)
+        self._run = fingerprint(model)
         self._states: States | None = None  # before the last step
         self._memory: Tensor | None = None  # features of the steps before the last, as far as forecasts look back
         self._end: Steps | None = None  # the last steps, as many as forecasts are made from
@@ -140,7 +135,7 @@ class Stream:
 
     def state(self) -> bytes:
         """All that the next rows need, for `Trained.stream`."""
-        about: dict[str, Any] = {"run": self._run, "steps": self.steps}
+        about: dict[str, Any] = {"steps": self.steps}
         arrays: dict[str, NDArray[Any]] = {}
         if self._end is not None and self._unit is not None:
             end = self._end
@@ -160,26 +155,14 @@ class Stream:
                 for direction, state in enumerate(directions):
                     for name, field in zip(fields(state), state, strict=True):
                         arrays[f"state_{layer}_{direction}_{name}"] = field.cpu().numpy()
-        arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-        archive = io.BytesIO()
-        np.savez(archive, allow_pickle=False, **arrays)
-        content = archive.getvalue()
-        return KIND + str(VERSION).encode() + b"\n" + hashlib.sha256(content).digest() + content
+        return state_to_bytes(self._run, about, arrays)
 
     def _go_on_with(self, state: bytes) -> None:
-        content = _content(state)
+        about, arrays = state_of_bytes(state, run=self._run)
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            about = json.loads(arrays["about"].tobytes())
-            run, steps = str(about["run"]), int(about["steps"])
-        except (OSError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
-            raise _damaged(error) from error
-        if run != self._run:
-            raise CheckpointError(
-                "this state is of a stream of another run, whose weights are not those of this one: load the run that "
-                "it was saved with, or begin a new stream."
-            )
+            steps = int(about["steps"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(error) from error
         if not steps:
             return
         try:
@@ -191,7 +174,7 @@ class Stream:
             memory = torch.from_numpy(arrays["memory"].copy()).to(next(self._model.parameters()).device)
             unit = Unit(scale, bool(about["difference"]), arrays.get("unit_floor"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise _damaged(error) from error
+            raise damaged(error) from error
         self._end = dataclasses.replace(end, static_names=names, static_numbers=numbers, place="input:1", line=1)
         self._states, self._memory, self._unit, self.steps = states, memory, unit, steps
 
@@ -246,35 +229,3 @@ def _appended(end: Steps, new: Steps) -> Steps:
         old, coming = getattr(end, name), getattr(new, name)
         beside[name] = coming if old is None or coming is None else np.concatenate([old[: len(end)], coming])
     return dataclasses.replace(new, values=carried(values, ~np.isnan(values)), known=measured, observed=None, **beside)
-
-
-def _fingerprint(model: Forecaster) -> str:
-    """The SHA-256 of all weights with their names."""
-    found = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
-
-
-def _content(state: bytes) -> bytes:
-    """What follows the head of a state, if it is whole."""
-    if not isinstance(state, bytes | bytearray | memoryview):
-        raise DataError(f"the state of a stream is bytes, as Stream.state() gives them, but this is {state!r:.40}.")
-    state = bytes(state)
-    line, _, rest = state.partition(b"\n")
-    if not line.startswith(KIND) or not line[len(KIND) :].isdigit():
-        raise CheckpointError("these bytes are not the state of a stream: they do not begin as Stream.state() does.")
-    if int(line[len(KIND) :]) != VERSION:
-        raise CheckpointError(
-            f"this state of a stream has format {int(line[len(KIND) :])}, but this version of recurra reads format "
-            f"{VERSION}: read the series again from its start."
-        )
-    digest, content = rest[:32], rest[32:]
-    if hashlib.sha256(content).digest() != digest:
-        raise CheckpointError("the state of the stream is damaged or cut off: take it from a copy, or begin anew.")
-    return content
-
-
-def _damaged(error: Exception) -> CheckpointError:
-    return CheckpointError(f"the state of the stream cannot be read ({error}): take it from a copy, or begin anew.")

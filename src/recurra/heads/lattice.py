@@ -103,6 +103,27 @@ def marginals(chain: Chain, emissions: Array, lengths: Whole) -> Array:
     return p
 
 
+def filtered(chain: Chain, emissions: Array, before: Array | None = None) -> Array:
+    """(T, L): log p of each label at each step given the emissions up to it, log p(y_t | e_1 … e_t).
+
+        log p_t = α_t − log Σ_b exp α_t(b),  α_t(b) = log Σ_a exp(log p_{t−1}(a) + A_ab) + e_t(b),  α_1 = start + e_1
+
+    of one row (T, L). `before` is log p_{t−1}, (L,), or None where the first step is that of the row. The end of the
+    row is not known, so that its scores do not count.
+
+    >>> chain = Chain(A=np.array([[0.0, -np.inf], [0.0, 0.0]]), start=np.array([0.0, -np.inf]), end=np.zeros(2))
+    >>> np.exp(filtered(chain, np.zeros((2, 2)))).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    found = np.zeros(emissions.shape)
+    with np.errstate(divide="ignore"):
+        for t, e in enumerate(emissions):
+            alpha = chain.start + e if before is None else _log_sum((before[:, None] + chain.A).T) + e
+            before = alpha - _log_sum(alpha[None])
+            found[t] = before
+    return found
+
+
 def _blocks(emissions: Array, lengths: Whole) -> Iterator[tuple[Whole, Array]]:
     """Rows that are not empty, the longest first, and their emissions (T, rows, L), a few rows at a time."""
     order = np.argsort(-lengths, kind="stable")

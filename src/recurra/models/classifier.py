@@ -33,7 +33,7 @@ from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
 from recurra.padding import Grid, Padded, coarser, gridded, widened
 from recurra.pairings import Paired, Parts, pairing
-from recurra.stacks.recurrent import Recurrent
+from recurra.stacks.recurrent import Recurrent, States
 
 Kind = Literal["label", "labels", "targets"]
 """What is predicted: one class, any number of classes, or numbers."""
@@ -154,6 +154,42 @@ class Classifier(nn.Module):
             outputs.append(output)
             attention = weights if attention is None else attention
         return outputs, attention
+
+    def refusal_of_streams(self) -> str | None:
+        """Why an example cannot be classified after each of its steps as they come; None: it can."""
+        for encode in self.encoders:
+            if not isinstance(encode, RecurrentEncoder) or not isinstance(encode.recurrent, Recurrent):
+                return "its encoder looks at all steps at once: train one with model.encoder = 'rnn'"
+            if encode.recurrent.bidirectional or encode.recurrent.direction == "backward":
+                return "it reads from the end too: train one with model.bidirectional = false"
+            if encode.summary.begin() is None:
+                return "its summary looks at all steps at once: train one with model.summary = 'last', 'mean' or 'max'"
+        return None if self.non_local is None else "model.non_local looks at all steps at once"
+
+    def begin(self) -> tuple[tuple[States, Tensor], ...]:
+        """For each member, the states before the first step of a stream, and what its summary has gathered."""
+        pairs = [(encode.recurrent.start(1), encode.summary.begin()) for encode in self._streaming()]
+        return tuple((states, gathered) for states, gathered in pairs if gathered is not None)
+
+    def go_on(
+        self, batch: ClassifierBatch, before: Sequence[tuple[States, Tensor]]
+    ) -> tuple[list[Tensor], tuple[tuple[States, Tensor], ...]]:
+        """The outputs of each member, (B, L), for all steps so far, and what the next steps need."""
+        read = [reader(batch.words, batch.spellings, batch.features) for reader in self.readers]
+        if batch.frames is not None:
+            read = [self._frames(batch)]
+        outputs: list[Tensor] = []
+        after: list[tuple[States, Tensor]] = []
+        for number, (encode, readout) in enumerate(zip(self._streaming(), self.readouts, strict=True)):
+            states, gathered = before[number]
+            values, states = encode.recurrent(encode.drop(read[number % len(read)]), states)
+            vector, gathered = encode.summary.go_on(values, states, gathered)
+            outputs.append(readout(vector))
+            after.append((states, gathered))
+        return outputs, tuple(after)
+
+    def _streaming(self) -> list[RecurrentEncoder]:
+        return [encode for encode in self.encoders if isinstance(encode, RecurrentEncoder)]
 
     def _frames(self, batch: ClassifierBatch) -> Padded:
         assert batch.frames is not None

@@ -219,6 +219,34 @@ class Tagger(nn.Module):
         assert self.transformer is not None, "one of three reads"
         return Padded(self.transformer.read(x).values, x.lengths).zeroed(), ()
 
+    def refusal_of_streams(self) -> str | None:
+        """Why words cannot be tagged one after the other as they come; None: they can."""
+        if self.recurrent is None:
+            return "its network looks at later steps too: train one with model.encoder = 'rnn'"
+        if self.recurrent.bidirectional or self.recurrent.direction == "backward":
+            return "it reads from the end too: train one with model.bidirectional = false"
+        if self.non_local is not None:
+            return "model.non_local looks at all steps at once"
+        if self.label is not None:
+            return "its label is one of a whole sentence"
+        return None
+
+    def begin(self) -> States:
+        """The states before the first step of a stream."""
+        assert self.recurrent is not None, "it refuses streams"
+        return self.recurrent.start(1)
+
+    def go_on(self, batch: TaggerBatch, states: States) -> tuple[Padded, States]:
+        """What the heads see of the next steps of a stream, (B, T, H), and the states after them."""
+        x = batch.frames
+        if self.read_words is not None:
+            assert batch.words is not None
+            x = self.read_words(batch.words, batch.spellings, batch.features)
+        assert self.recurrent is not None, "it refuses streams"
+        assert x is not None, "words or frames are read"
+        outputs, states = self.recurrent(self.drop(x), states)
+        return self.drop(outputs), states
+
     def loss(self, batch: TaggerBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recurra.data.spellings import spellings_of
 from recurra.data.store import Encoded, Rows
 from recurra.models.classified import ClassifierOutput
-from recurra.predictors.predictor import Predictor, padded, softmax
+from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, softmax
 from recurra.predictors.spelling import SPELL, spelling_function, spelt_by
 from recurra.programs.inputs import Input, Recordable, Running, called
 
@@ -71,10 +71,10 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
         inputs = self.inputs(spellings[0].output_size if len(spellings) == 1 else None)
         names = [each.name for each in inputs]
 
-        def scores(*tensors: Any) -> Mapping[str, Any]:
+        def batch_of(tensors: Sequence[Any]) -> Any:
             given = dict(zip(names, tensors, strict=True))
             lengths: Any = given.get("lengths")
-            batch = ClassifierBatch(
+            return ClassifierBatch(
                 Padded(given["words"], lengths) if "words" in given else None,
                 Spellings(given["spelt"], given["places"])
                 if "spelt" in given
@@ -92,7 +92,9 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
                 else None,
                 candidates=given.get("candidates"),
             )
-            outputs, seen = model(batch)
+
+        def scores(*tensors: Any) -> Mapping[str, Any]:
+            outputs, seen = model(batch_of(tensors))
             found = {"scores": torch.stack(outputs)}
             if isinstance(seen, Paired):
                 found |= {name: each for name in ("weights", "back") if (each := getattr(seen, name)) is not None}
@@ -100,9 +102,23 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
                 found["attention"] = seen
             return found
 
-        if len(spellings) != 1 or self.characters is None:
-            return [Recordable("scores", inputs, scores)]
-        return [Recordable("scores", inputs, scores), spelling_function(spellings[0], self.characters)]
+        def go_on(*given: Any) -> tuple[Mapping[str, Any], Any]:
+            *tensors, states = given
+            outputs, states = model.go_on(batch_of(tensors), states)
+            return {"scores": torch.stack(outputs)}, states
+
+        found = [Recordable("scores", inputs, scores)]
+        if self.refusal_of_streams(model) is None:
+            found += of_stream(model.begin(), inputs, go_on)
+        if len(spellings) == 1 and self.characters is not None:
+            found.append(spelling_function(spellings[0], self.characters))
+        return found
+
+    def refusal_of_streams(self, model: Any) -> str | None:
+        if self.candidates is not None:
+            return "the classes it may answer are those in the whole text (model.candidates = 'text')"
+        found: str | None = model.refusal_of_streams()
+        return found
 
     def arrays(self, running: Running, rows: Rows) -> dict[str, NDArray[Any]]:
         """The inputs of `scores` for some rows."""
@@ -133,12 +149,7 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
         every = Rows.of(rows)
         given = self.arrays(running, every)
         found = called(running, "scores", given)
-        each = found["scores"].astype(np.float64)
-        if self.kind == "label":
-            each = softmax(each)
-        elif self.kind == "labels":
-            each = 1 / (1 + np.exp(-each))
-        values = each.sum(0) / len(each)
+        values = self.mean(found["scores"])
         steps = (
             every.flat("steps").values
             if every.has("steps")
@@ -164,3 +175,22 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
                 )
             )
         return outputs
+
+    def gone_on(
+        self, running: Running, row: Encoded, states: Mapping[str, NDArray[Any]]
+    ) -> tuple[ClassifierOutput, dict[str, NDArray[Any]]]:
+        given = self.arrays(running, Rows.of([row]))
+        found = called(running, GO_ON, {**given, **states})
+        values = self.mean(found["scores"])
+        after = {name: found[name] for name in states}
+        return ClassifierOutput(values[0], int(given["lengths"][0]), None), after
+
+    def mean(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """(B, L): what all members say together, from the outputs of each, (M, B, L)."""
+        each = scores.astype(np.float64)
+        if self.kind == "label":
+            each = softmax(each)
+        elif self.kind == "labels":
+            each = 1 / (1 + np.exp(-each))
+        found: NDArray[np.float64] = each.sum(0) / len(each)
+        return found

@@ -40,7 +40,7 @@ class LanguageModelPredictor(Predictor[Output]):
         *,
         tokens: int,
         in_order: Callable[[NDArray[Any]], NDArray[Any]],
-        scored: Callable[[NDArray[np.float64], NDArray[Any], bool], Output],
+        scored: Callable[[NDArray[np.float64], NDArray[Any], bool, NDArray[Any] | None], Output],
         whole: Callable[[Sequence[Encoded], Carried], list[Output] | None],
     ) -> None:
         self.language, self.tokens, self.in_order, self.scored, self.whole = language, tokens, in_order, scored, whole
@@ -101,9 +101,30 @@ class LanguageModelPredictor(Predictor[Output]):
             read[number, 1 : len(line)] = line[:-1]
         logs = self.likelihoods(running, read, lengths, targets)
         return [
-            self.scored(self.in_order(logs[row, :length]), targets[row, :length], detail)
+            self.scored(self.in_order(logs[row, :length]), targets[row, :length], detail, None)
             for row, length in enumerate(lengths.tolist())
         ]
+
+    def refusal_of_streams(self, model: Any) -> str | None:
+        return None
+
+    def begun(self, running: Running) -> dict[str, NDArray[Any]]:
+        """The states before the last token, and that token; at first, the end of the line before."""
+        return {**self.start(running, 1), "before": np.array([self.language.end], np.int64)}
+
+    def gone_on(
+        self, running: Running, row: Encoded, states: Mapping[str, NDArray[Any]]
+    ) -> tuple[Output, dict[str, NDArray[Any]]]:
+        """How likely the next tokens were, and what may follow them."""
+        tokens = row["tokens"].astype(np.int64)
+        before = {name: each for name, each in states.items() if name != "before"}
+        read = np.concatenate([states["before"], tokens[:-1]])
+        given = {"tokens": read[None], "targets": tokens[None], "lengths": np.array([len(tokens)], np.int64)}
+        after = called(running, "likelihoods", {**given, **before})
+        logs = after.pop("log_p").astype(np.float64)[0]
+        last = tokens[-1:]
+        following = called(running, "step", {"tokens": last, **after})["log_p"][0]
+        return self.scored(logs, tokens, True, following), {**after, "before": last}
 
     def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Output] | None:
         return self.whole(rows, lambda tokens, streams, ahead: self.carried(running, tokens, streams, ahead))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.store import Encoded, Rows
-from recurra.programs.inputs import Recordable, Running
+from recurra.errors import ConfigError
+from recurra.predictors.trees import leaves, named, refilled
+from recurra.programs.inputs import Input, Recordable, Running, called
 
 if TYPE_CHECKING:
     from recurra.generation.generated import Manner, TextSource
 
 Output = TypeVar("Output")
+
+BEGIN, GO_ON = "begin", "go_on"
+"""The functions of streams: states before the first element, and what follows from an element and states."""
 
 
 class Predictor(ABC, Generic[Output]):
@@ -32,6 +37,22 @@ class Predictor(ABC, Generic[Output]):
     def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Output] | None:
         """Outputs to be scored, where rows follow on each other and are not predicted apart; None: they are."""
         return None
+
+    def refusal_of_streams(self, model: Any) -> str | None:
+        """Why a model cannot read endless input, one element after the other; None: it can. (torch)"""
+        return "it answers whole inputs"
+
+    def begun(self, running: Running) -> dict[str, NDArray[Any]]:
+        """The states before the first element of a stream; an error where there is none."""
+        if GO_ON not in running.program.functions:
+            raise ConfigError("this model cannot read a stream: it reads each input as a whole.")
+        return called(running, BEGIN, {})
+
+    def gone_on(
+        self, running: Running, row: Encoded, states: Mapping[str, NDArray[Any]]
+    ) -> tuple[Output, dict[str, NDArray[Any]]]:
+        """The output for one more element of a stream, a row with one step or a few, and the states after it."""
+        raise NotImplementedError(f"{type(self).__name__} has no streams")
 
     def writer(self, running: Running, manner: Manner) -> TextSource | None:
         """What writes texts with the model; None where it writes none."""
@@ -70,3 +91,20 @@ def softmax(x: NDArray[Any]) -> NDArray[np.float64]:
     e = np.exp(x - x.max(-1, keepdims=True, initial=-np.inf))
     found: NDArray[np.float64] = e / e.sum(-1, keepdims=True)
     return found
+
+
+def of_stream(
+    begin: Any, inputs: Sequence[Input], go_on: Callable[..., tuple[Mapping[str, Any], Any]]
+) -> list[Recordable]:
+    """Both functions of a stream: `begin` are the states before it, a tree of tensors (1, n); `go_on` takes a tensor
+    for each of the inputs, then such states of B rows, and gives outputs and states. (torch)"""
+    of_states = [Input(f"state{number}", ("B", *leaf.shape[1:])) for number, leaf in enumerate(leaves(begin))]
+
+    def gone_on(*tensors: Any) -> Mapping[str, Any]:
+        outputs, states = go_on(*tensors[: len(inputs)], refilled(begin, iter(tensors[len(inputs) :])))
+        return {**outputs, **named("state", states)}
+
+    return [
+        Recordable(BEGIN, [], lambda: named("state", begin)),
+        Recordable(GO_ON, [*inputs, *of_states], gone_on),
+    ]

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from recurra.data.spellings import spellings_of
 from recurra.data.store import Encoded, Rows
-from recurra.heads.lattice import Chain, best_path, marginals
+from recurra.heads.lattice import Chain, best_path, filtered, marginals
 from recurra.models.tagged import TaggerOutput
-from recurra.predictors.predictor import Predictor, padded, softmax
+from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, softmax
 from recurra.predictors.spelling import spelling_function, spelt_by
 from recurra.programs.inputs import Input, Recordable, Running, called
 
@@ -47,11 +47,11 @@ class TaggingPredictor(Predictor[TaggerOutput]):
         inputs = self.inputs(0 if spelling is None else spelling.output_size)
         names = [each.name for each in inputs]
 
-        def scores(*tensors: Any) -> Mapping[str, Any]:
+        def batch_of(tensors: Sequence[Any]) -> Any:
             given = dict(zip(names, tensors, strict=True))
             lengths = given["lengths"]
             spellings = Spellings(given["spelt"], given["places"]) if "spelt" in given else None
-            batch = TaggerBatch(
+            return TaggerBatch(
                 Padded(given["words"], lengths) if "words" in given else None,
                 spellings,
                 Padded(given["frames"], lengths) if "frames" in given else None,
@@ -60,15 +60,26 @@ class TaggingPredictor(Predictor[TaggerOutput]):
                 None,
                 Known(0, ()),
             )
-            features, whole = model._read(batch)
+
+        def told(features: Any) -> dict[str, Any]:
             found = {f"tags{number}": head.scored(features) for number, head in enumerate(model.heads)}
-            if model.value is not None:
-                found["values"] = model.value.best(features)
+            return found if model.value is None else {**found, "values": model.value.best(features)}
+
+        def scores(*tensors: Any) -> Mapping[str, Any]:
+            features, whole = model._read(batch_of(tensors))
+            found = told(features)
             if model.label is not None:
                 found["label"] = model.label(whole).log_softmax(-1)
             return found
 
+        def go_on(*given: Any) -> tuple[Mapping[str, Any], Any]:
+            *tensors, states = given
+            features, states = model.go_on(batch_of(tensors), states)
+            return told(features), states
+
         found = [Recordable("scores", inputs, scores)]
+        if self.refusal_of_streams(model) is None:
+            found += of_stream(model.begin(), inputs, go_on)
         if spelling is not None and self.characters is not None:
             found.append(spelling_function(spelling, self.characters))
         for number, head in enumerate(model.heads):
@@ -78,6 +89,10 @@ class TaggingPredictor(Predictor[TaggerOutput]):
                     return dict(zip(CHAIN, head.chain(), strict=True))
 
                 found.append(Recordable(f"chain{number}", [], chain))
+        return found
+
+    def refusal_of_streams(self, model: Any) -> str | None:
+        found: str | None = model.refusal_of_streams()
         return found
 
     def arrays(self, running: Running, rows: Rows) -> dict[str, NDArray[Any]]:
@@ -139,6 +154,36 @@ class TaggingPredictor(Predictor[TaggerOutput]):
             )
             for row, length in enumerate(lengths.tolist())
         ]
+
+    def begun(self, running: Running) -> dict[str, NDArray[Any]]:
+        """The states, and for each column whose tags depend on each other log p of the last tag, NaN as yet."""
+        last = {
+            f"last{number}": np.full(len(chain.start), np.nan)
+            for number, chain in enumerate(self.chains(running))
+            if chain is not None
+        }
+        return super().begun(running) | last
+
+    def gone_on(
+        self, running: Running, row: Encoded, states: Mapping[str, NDArray[Any]]
+    ) -> tuple[TaggerOutput, dict[str, NDArray[Any]]]:
+        """The tag of each step is the most probable one given what was read up to it: later steps are not known."""
+        found = called(running, GO_ON, {**self.arrays(running, Rows.of([row])), **states})
+        after = {name: found.get(name, each) for name, each in states.items()}
+        tags, probabilities, score = [], [], 0.0
+        for number, chain in enumerate(self.chains(running)):
+            each = found[f"tags{number}"][0].astype(np.float64)
+            logs = each - each.max(-1, keepdims=True)
+            logs -= np.log(np.exp(logs).sum(-1, keepdims=True))
+            if chain is not None:
+                last = states[f"last{number}"]
+                logs = filtered(chain, each, None if np.isnan(last).any() else last)
+                after[f"last{number}"] = logs[-1]
+            tags.append(logs.argmax(-1))
+            probabilities.append(np.exp(logs.max(-1)))
+            score += float(logs.max(-1).sum())
+        values = found["values"][0].astype(np.float64) if "values" in found else None
+        return TaggerOutput(tuple(tags), score, values, None, tuple(probabilities), None), after
 
     def best(
         self,

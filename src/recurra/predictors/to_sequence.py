@@ -14,6 +14,7 @@ from recurra.data.extents import Extents
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.predictors.predictor import Predictor, padded
+from recurra.predictors.trees import leaves, named, refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
 from recurra.programs.sizes import Size
 from recurra.programs.solving import NotExportable, Sizes
@@ -313,28 +314,6 @@ class Decoding:
         return found
 
 
-# Trees of tensors
-
-
 def bare(state: Any) -> Any:
     """A decoder's state without where the last step has looked, which no step reads."""
     return state._replace(weights=None, chance=None)
-
-
-def leaves(tree: Any) -> list[Any]:
-    """Every tensor of a tuple, in order."""
-    if isinstance(tree, tuple):
-        return [leaf for part in tree for leaf in leaves(part)]
-    return [tree] if hasattr(tree, "dim") else []
-
-
-def named(name: str, tree: Any) -> dict[str, Any]:
-    return {f"{name}{number}": leaf for number, leaf in enumerate(leaves(tree))}
-
-
-def refilled(tree: Any, tensors: Any) -> Any:
-    """The same tuples with other tensors."""
-    if isinstance(tree, tuple):
-        parts = [refilled(part, tensors) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return next(tensors) if hasattr(tree, "dim") else tree

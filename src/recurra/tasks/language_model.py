@@ -85,6 +85,10 @@ CARRY_DRAW = 1
 """Sets what is drawn for states apart from what is drawn for lengths."""
 
 
+FOLLOWING = 5
+"""Tokens that are named as the next ones after an element of a stream."""
+
+
 class Scored(NamedTuple):
     """How likely a text was."""
 
@@ -95,6 +99,7 @@ class Scored(NamedTuple):
     log_probabilities: NDArray[np.float64] | None = None  # of each token in the order of the text
     backward: bool = False  # whether it was read from its end
     readings: int = 1  # directions in which it was read, whose scores are added
+    following: NDArray[Any] | None = None  # (V,): log p of what comes next, in a stream
     is_right: bool = False  # where only the last word is predicted: whether it was the most probable
 
     @property
@@ -427,11 +432,36 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             )
         return whole[::-1].copy() if self.is_backward else whole
 
-    def _scored(self, logs: NDArray[np.float64], targets: NDArray[Any], detail: bool) -> Scored:
+    def element(self, element: object, number: int) -> tuple[Passage, Encoded]:
+        if self.is_backward:
+            raise ConfigError("a stream is read forward, but this run reads texts from their end.")
+        text = text_of(element, f"element {number}")
+        ids = self.ids(text)[:-1]  # a piece of text does not end a line
+        if not len(ids):
+            raise DataError(f"element {number}: there is no token in {text!r:.60}.")
+        return Passage(text, 0, number), {"tokens": ids}
+
+    def streamed(self, example: Passage, output: Scored) -> Prediction:
+        """How likely the tokens of a piece of text were, and what is most likely to follow it."""
+        answer = self.answer(example, output)
+        answer.detail["tokens"] = answer.detail["tokens"][:-1]
+        if output.following is not None:
+            best = np.argsort(-output.following, kind="stable")[:FOLLOWING]
+            tokens = self.vocabulary.tokens_of(best)
+            answer.detail["following"] = {
+                token: round(float(np.exp(output.following[number])), 6)
+                for token, number in zip(tokens, best, strict=True)
+            }
+        return answer
+
+    def _scored(
+        self, logs: NDArray[np.float64], targets: NDArray[Any], detail: bool, following: NDArray[Any] | None = None
+    ) -> Scored:
         """A line by log p of each of its tokens, in the order of the text."""
         unknown = int((targets == self.vocabulary.id(UNKNOWN)).sum())
         kept = logs if detail else None
-        return Scored(-float(logs.sum()), len(logs), len(logs), unknown, kept, self.is_backward)
+        found = Scored(-float(logs.sum()), len(logs), len(logs), unknown, kept, self.is_backward)
+        return found if following is None else found._replace(following=following)
 
     def combined(self, example: Passage, outputs: Sequence[Scored]) -> Scored:
         """Of models that read the same way the mean probability of each token; scores of both directions are added.

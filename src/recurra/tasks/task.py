@@ -15,7 +15,7 @@ from recurra.config.common import MEMORY_CELLS, training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
-from recurra.errors import ConfigError, RecurraError
+from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.reading.asked import asked_row, read_by, sent_row
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from recurra.analysis.backtests import Backtest
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
-    from recurra.forecasts.stream import Stream
     from recurra.generation.generated import Manner, TextSource
     from recurra.predictors.predictor import Predictor
+    from recurra.predictors.streaming import AnyStream
     from recurra.scoring.counted import Counted
 
 __all__ = [
@@ -522,9 +522,40 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """How many steps before the end of each example its windows begin, the earliest first."""
         raise ConfigError(f"recurra backtest is for forecasting, but this is a {self.name} model.")
 
-    def stream(self, model: nn.Module, state: bytes | None = None) -> Stream:
-        """What reads a series row by row and forecasts after each, from its start or from a saved state. (torch)"""
-        raise ConfigError(f"a stream of rows is for forecasting, but this is a {self.name} model.")
+    def stream(self, model: nn.Module, state: bytes | None = None) -> AnyStream:
+        """What reads endless input element by element and answers after each, from a saved state too. (torch)"""
+        from recurra.models.saved import fingerprint
+        from recurra.predictors.in_torch import InTorch
+        from recurra.predictors.streaming import Stream
+
+        try:
+            predictor = self.predictor()
+        except ConfigError as error:
+            raise ConfigError(f"this run cannot read a stream, since it cannot be exported: {error}") from error
+        if (reason := predictor.refusal_of_streams(model)) is not None:
+            raise ConfigError(f"this run cannot read a stream: {reason}.")
+        device = next(model.parameters()).device
+        return Stream(self, predictor, InTorch(predictor.functions(model), device), fingerprint(model), state)
+
+    def element(self, element: object, number: int) -> tuple[Example, Encoded]:
+        """The element of a stream that has this number, as an example and as arrays; by default as `questions` asks."""
+        from recurra.predictors.streaming import frame_of
+
+        place = f"element {number}"
+        if self.schema().kind == "frames":
+            [example] = self.questions(None, [frame_of(element, place)])  # type: ignore[list-item]  # numbers
+        elif isinstance(element, str):
+            [example] = self.questions(None, [element])
+        else:
+            raise DataError(f"{place}: an element of this stream is a text, but is {element!r:.60}.")
+        encoded = self.encode(example)
+        if not int(self.lengths(Rows.of([encoded]))[0]):
+            raise DataError(f"{place}: there is nothing to read in {element!r:.60}.")
+        return example, encoded
+
+    def streamed(self, example: Example, output: Output) -> Prediction:
+        """The answer after an element of a stream."""
+        return self.answer(example, output)
 
     def anomalies(self, model: nn.Module, files: Sequence[str | Path]) -> Table:
         """Every observed value, and how improbable it was given those before it."""

@@ -17,11 +17,11 @@ from recurra.analysis.exposure import Exposure
 from recurra.config.given import Given
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError, ConfigError
-from recurra.forecasts.stream import Stream
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
+from recurra.predictors.streaming import AnyStream
 from recurra.tasks.task import Prediction, Task
 from recurra.training.answering import TOKENS, Answering, changed_task
 from recurra.training.device import usable_device
@@ -124,10 +124,11 @@ class Trained(Answering):
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
 
-    def stream(self, state: bytes | None = None) -> Stream:
-        """What reads a series row by row and forecasts after each; `state` is what `Stream.state` gave.
+    def stream(self, state: bytes | None = None) -> AnyStream:
+        """What reads endless input element by element, with an answer after each; `state` is what its `state()` gave.
 
-        The run is the same as that of the state; `Stream.read` says what a row may be.
+        An element is a word, a piece of text, the numbers of a step or, for forecasts, a row of a table; see
+        docs/streams.md. A state goes on with the run that it was saved by.
         """
         if isinstance(self._quick, Together):
             raise ConfigError("a stream is not available for an ensemble of runs: name one of them.")

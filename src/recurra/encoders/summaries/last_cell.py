@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 import torch
+from torch import Tensor
 
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded
@@ -22,3 +23,9 @@ class LastCell(Summary):
 
     def forward(self, outputs: Padded, states: States) -> Summarised:
         return Summarised(torch.cat([field for state in states[-1] for field in state], dim=-1))
+
+    def begin(self) -> Tensor:
+        return torch.zeros(1, 0)
+
+    def go_on(self, outputs: Padded, states: States, gathered: Tensor) -> tuple[Tensor, Tensor]:
+        return self(outputs, states).vector, gathered

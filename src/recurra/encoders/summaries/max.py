@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 import torch
+from torch import Tensor
 
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded, beside
@@ -27,3 +28,12 @@ class Max(Summary):
         largest = values.masked_fill(~outputs.mask.unsqueeze(2), -torch.inf).amax(1)
         is_empty = (beside(lengths, values) == 0).unsqueeze(1)
         return Summarised(largest.masked_fill(is_empty, 0.0))
+
+    def begin(self) -> Tensor:
+        return torch.full((1, self.output_size), -torch.inf)
+
+    def go_on(self, outputs: Padded, states: States, gathered: Tensor) -> tuple[Tensor, Tensor]:
+        """s ← max(s, max_t h_t)"""
+        largest = outputs.values.masked_fill(~outputs.mask.unsqueeze(2), -torch.inf).amax(1)
+        gathered = torch.maximum(gathered, largest)
+        return gathered, gathered

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+import torch
+from torch import Tensor
+
 from recurra.encoders.summaries.summary import Summarised, Summary
 from recurra.padding import Padded, beside
 from recurra.stacks.recurrent import States
@@ -21,3 +24,12 @@ class Mean(Summary):
     def forward(self, outputs: Padded, states: States) -> Summarised:
         counts = beside(outputs.lengths, outputs.values).clamp_min(1).unsqueeze(1)
         return Summarised(outputs.zeroed().values.sum(1) / counts)
+
+    def begin(self) -> Tensor:
+        return torch.zeros(1, self.output_size + 1)
+
+    def go_on(self, outputs: Padded, states: States, gathered: Tensor) -> tuple[Tensor, Tensor]:
+        """Gathered are Σ_t h_t and T."""
+        counts = beside(outputs.lengths, outputs.values).to(gathered.dtype).unsqueeze(1)
+        gathered = gathered + torch.cat([outputs.zeroed().values.sum(1), counts], dim=1)
+        return gathered[:, :-1] / gathered[:, -1:], gathered

@@ -42,3 +42,14 @@ class Summary(nn.Module, ABC):
     @abstractmethod
     def forward(self, outputs: Padded, states: States) -> Summarised:
         """One vector for each row."""
+
+    def begin(self) -> Tensor | None:
+        """What `go_on` gathers before the first step, (1, n); None: this summary needs all steps at once."""
+        return None
+
+    def go_on(self, outputs: Padded, states: States, gathered: Tensor) -> tuple[Tensor, Tensor]:
+        """The vector (B, output_size) of all steps so far, and what was gathered of them, (B, n).
+
+        `outputs` are those of the next steps, at least one for each row.
+        """
+        raise NotImplementedError(f"{type(self).__name__} begins with None, so it does not go on")
