@@ -88,7 +88,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'recurra' has no attribute {name!r}")
     try:
         home = importlib.import_module(_HOMES[name])
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         from recurra.errors import lacking
 
         if (needed := lacking(error)) is None:

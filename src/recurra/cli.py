@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, *, stopped: Callable[[], int] =
         said = "\n".join(without_controls(line) for line in f"recurra: {error}".replace("\t", " ").split("\n"))
         print(said, file=sys.stderr)  # what is quoted of a file may be made to clear a screen
         return 2
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         needed = lacking(error)
         if needed is None:
             raise

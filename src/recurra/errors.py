@@ -9,6 +9,8 @@ RecurraError
 └── TrainingError    a training that cannot go on
 """
 
+from __future__ import annotations
+
 
 class RecurraError(Exception):
     """Base class of all errors caused by the user's input: what is wrong, where, why and what to do."""
@@ -47,15 +49,17 @@ def is_lack_of_memory(error: Exception) -> bool:
     )
 
 
-def lacking(error: ModuleNotFoundError) -> str | None:
-    """What to install, where a module is missing that exported models do without; None where it is another one.
+def lacking(error: ImportError) -> str | None:
+    """What to install, where something is missing that exported models do without; None where it is another thing.
 
     >>> lacking(ModuleNotFoundError("No module named 'torch'", name="torch"))
     'this needs torch, which is not installed: pip install recurra. Exported models answer without it.'
     """
+    from importlib.util import find_spec
+
     name = (error.name or "").partition(".")[0]
-    if name == "recurra":  # recurra-run has a part of the modules
-        return f"this needs {error.name}, which is not installed: pip install recurra. recurra-run is not all of it."
-    if name in ("torch", "safetensors", "rich"):
-        return f"this needs {name}, which is not installed: pip install recurra. Exported models answer without it."
-    return None
+    is_half = name == "recurra" and find_spec("recurra.padding") is None  # recurra-run is installed, and not the rest
+    if not is_half and name not in ("torch", "safetensors", "rich"):
+        return None
+    what = "the whole of recurra" if is_half else name
+    return f"this needs {what}, which is not installed: pip install recurra. Exported models answer without it."

@@ -167,7 +167,7 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
         )
     try:
         from recurra.training.trained import load as load_run
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if lacking(error) is None:
             raise
         raise CheckpointError(

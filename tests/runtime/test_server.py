@@ -472,7 +472,10 @@ def test_what_serving_needs_is_named_where_it_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", str(folder / "tags")]) == 2
-    assert "recurra: serving needs uvicorn: pip install 'recurra[serve]'." in capsys.readouterr().err
+    assert (
+        "recurra: serving needs uvicorn: pip install 'recurra[serve]', or without torch 'recurra-run[serve]'."
+        in capsys.readouterr().err
+    )
 
 
 def test_what_cannot_be_served_ends_the_command_with_a_sentence(

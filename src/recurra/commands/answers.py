@@ -312,7 +312,9 @@ def serve(options: argparse.Namespace) -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"serving needs {error.name}: pip install 'recurra[serve]'.") from error
+        raise ConfigError(
+            f"serving needs {error.name}: pip install 'recurra[serve]', or without torch 'recurra-run[serve]'."
+        ) from error
     from recurra.runtime.server import serve
 
     serve(
