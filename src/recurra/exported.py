@@ -12,7 +12,6 @@ from recurra.config.given import Given
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError, lacking
-from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import MANIFEST, digest_of, verify
 from recurra.predictors.predictor import Programmed
 from recurra.programs.inputs import Running
@@ -25,6 +24,7 @@ from recurra.views.viewer import Asked
 
 if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
+    from recurra.generation.generated import Manner, TextSource
     from recurra.predictors.streaming import AnyStream
     from recurra.training.trained import Trained
     from recurra.views.table import Table
@@ -190,7 +190,7 @@ def load_exported(folder: Path, *, trust: bool = False, by: By = "auto") -> Expo
             f"{folder} was exported by a later recurra ({about.get('recurra')}, format {about['format']}); "
             f"this one reads format {FORMAT}. Upgrade recurra."
         )
-    task = load_task(folder, trust=trust)
+    task = load_task(folder, trust=trust, verified=True)
     try:
         text = (folder / PROGRAM).read_text("utf-8")
     except (OSError, UnicodeError) as error:

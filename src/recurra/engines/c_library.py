@@ -9,13 +9,12 @@ import hashlib
 import hmac
 import os
 import platform
-import secrets
 import shlex
 import shutil
 import stat
-import subprocess
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,23 +62,28 @@ def split(command: str) -> list[str]:
 @functools.lru_cache(maxsize=256)
 def library(text: str) -> ctypes.CDLL:
     """The compiled text, from the cache if what lies there is whole and ours; one can do without a cache."""
+    return library_of(text, lambda: text)
+
+
+def library_of(identity: str, printed: Callable[[], str]) -> ctypes.CDLL:
+    """The same of a text that is printed where the cache has no library of its identity: what it is printed from."""
     command = compiler()
     if command is None:
         raise NoCompiler("no C compiler was found")
     try:
-        return cached_or_compiled(command, text)
+        return cached_or_compiled(command, identity, printed)
     except OSError as error:
         raise NoCompiler(f"compiled code cannot be written or loaded ({error})") from error
 
 
-def cached_or_compiled(command: tuple[str, ...], text: str) -> ctypes.CDLL:
-    name = f"{key(command, text)}.so"
+def cached_or_compiled(command: tuple[str, ...], identity: str, printed: Callable[[], str]) -> ctypes.CDLL:
+    name = f"{key(command, identity)}.so"
     folder = cache_folder() / f"libraries-{user()}"
     try:
         opened = opened_folder(folder)
     except (OSError, Unusable) as error:
         notice(f"recurra: the cache folder {folder} cannot be used ({error}); compiling for this process alone.")
-        return loaded(compiled(command, text))
+        return loaded(compiled(command, printed()))
     try:
         try:
             return loaded(verified(opened, name), folder)
@@ -87,7 +91,7 @@ def cached_or_compiled(command: tuple[str, ...], text: str) -> ctypes.CDLL:
             pass
         except (OSError, Unusable) as error:
             notice(f"recurra: {folder / name} is broken and is compiled again ({error}).")
-        content = compiled(command, text)
+        content = compiled(command, printed())
         try:
             keep(opened, name, content)
         except OSError as error:
@@ -149,6 +153,8 @@ def read_own(folder: int, name: str, most: int) -> bytes:
 
 def compiled(command: tuple[str, ...], text: str) -> bytes:
     """The bytes of a library; they do not depend on where it was compiled, so that two processes write the same."""
+    import subprocess
+
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         source, built = Path(private, "rows.c"), Path(private, "rows.so")
         source.write_text(text)
@@ -162,6 +168,8 @@ def compiled(command: tuple[str, ...], text: str) -> bytes:
 
 def keep(folder: int, name: str, content: bytes) -> None:
     """Write the library and its digest aside, sync and rename: another process never sees half a file."""
+    import secrets
+
     digest = hashlib.sha256(content).hexdigest().encode()
     for goal, wanted in ((name, content), (name + DIGEST, digest)):
         aside = f"{goal}.{secrets.token_hex(4)}.part"
@@ -219,8 +227,8 @@ def machine() -> str:
     return platform.machine() + next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
-def key(command: tuple[str, ...], text: str) -> str:
-    return hashlib.sha256("\0".join([*command, *FLAGS, machine(), text]).encode()).hexdigest()[:32]
+def key(command: tuple[str, ...], identity: str) -> str:
+    return hashlib.sha256("\0".join([*command, *FLAGS, machine(), identity]).encode()).hexdigest()[:32]
 
 
 def notice(message: str) -> None:

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqDecoding
 from recurra.data.extents import Extents
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.predictors.predictor import Predictor, padded
 from recurra.predictors.trees import leaves, named, refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
-from recurra.programs.sizes import Size
-from recurra.programs.solving import NotExportable, Sizes
 from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
 from recurra.search.search import Hypothesis
 from recurra.sequences.written import Written
@@ -25,6 +22,7 @@ from recurra.sequences.written import Written
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from recurra.config import Seq2SeqDecoding
     from recurra.generation.describer import Draw
     from recurra.generation.generated import Manner, TextSource
     from recurra.search.tree import Tree
@@ -138,6 +136,9 @@ class ToSequencePredictor(Predictor[Written]):
 
         with torch.no_grad():
             trees = [begun(*self.drawn(number)) for number in range(4)]
+        from recurra.programs.sizes import Size
+        from recurra.programs.solving import NotExportable, Sizes
+
         sizes = Sizes({name: TRIED[name] for name in ("B", "S", *(["X"] if self.copies else []))})
         names: dict[str, str] = {}
         found = []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
 from recurra.programs.c_text import Printed, output_values
 from recurra.programs.in_numpy import typed
@@ -26,16 +30,30 @@ MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
 
 
+def compiled(program: Program) -> ctypes.CDLL:
+    """The library of a program, which is printed only where the cache has none: that takes longer than to load it."""
+    from recurra.engines.c_library import library_of
+
+    return library_of(f"{program.to_json()}\n{printers()}", lambda: Printed(program).text)
+
+
+@functools.cache
+def printers() -> str:
+    """The SHA-256 digest of the modules that print: another text has another library."""
+    found = hashlib.sha256()
+    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 class InC:
     """A program with its weights, compiled. `NoCompiler` says why it cannot be."""
 
     name = "c"
 
     def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
-        from recurra.engines.c_library import library
-
         self.program, self.content = program, content
-        self.code = library(Printed(program).text)
+        self.code = compiled(program)
         self.model = ctypes.c_void_p()
         self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
         status = self.code.recurra_open(content.ctypes.data, content.nbytes, ctypes.byref(self.model))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
+from typing import TYPE_CHECKING
+
 from recurra.errors import ConfigError
 from recurra.metrics.brackets import MIRRORED, closes, opens
 from recurra.named import did_you_mean
 from recurra.search.brackets import Brackets
-from recurra.sequences.pair_texts import Side
 from recurra.settings import SettingError
 from recurra.text.vocabulary import UNKNOWN
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
+    from recurra.sequences.pair_texts import Side
 
 CANNOT_BE_SCORED = "decoding.search = 'given' generates nothing that can be scored: choose a search."
 

@@ -20,12 +20,10 @@ from recurra.reading.asked import asked_row, read_by, sent_row
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
 from recurra.reading.tables import rows_of, task_rows
-from recurra.scoring.scores import Scores
 from recurra.settings import table_of
 from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
-from recurra.views.table import Table, in_words
-from recurra.views.view import View
+from recurra.views.table import in_words
 from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
 if TYPE_CHECKING:
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     from recurra.predictors.predictor import Predictor
     from recurra.predictors.streaming import AnyStream
     from recurra.scoring.counted import Counted
+    from recurra.scoring.scores import Scores
+    from recurra.views.table import Table
+    from recurra.views.view import View
 
 __all__ = [
     "START",

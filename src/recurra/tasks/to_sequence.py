@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, Typ
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqSettings, Vec2SeqSettings
 from recurra.config.forcing import Forcing
 from recurra.config.writer_model import look_of
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
-from recurra.metrics.cutting import cut
-from recurra.metrics.ter import ter
 from recurra.named import choose
 from recurra.reading.pair_columns import place_of
-from recurra.scoring.counted import Counted
-from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import OF_TREES, PairAnswers, pair_scores, with_words
 from recurra.search.arrays import numbers_of
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
@@ -42,10 +36,8 @@ from recurra.tasks.task import (
     Prediction,
     Recurring,
     Task,
-    View,
     Viewer,
 )
-from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
 from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
@@ -55,15 +47,19 @@ if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
+    from recurra.config import Seq2SeqSettings, Vec2SeqSettings
     from recurra.data.extents import Extents
     from recurra.generation.describer import Draw
     from recurra.generation.generated import Manner, TextSource
     from recurra.models.seq2seq import PairBatch, Sizes
     from recurra.predictors.predictor import Predictor
+    from recurra.scoring.counted import Counted
+    from recurra.scoring.pair_scores import PairAnswers
     from recurra.search.decoding import SearchTokens
     from recurra.search.search import Hypothesis
     from recurra.search.tree import Tree
     from recurra.views.tree import BeamTree
+    from recurra.views.view import View
 
 CUT_ANEW = "cut anew"
 """Marks rows of training whose subwords are cut by chance each time they are seen."""
@@ -136,6 +132,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return None
 
     def check(self) -> None:
+        from recurra.metrics.cutting import cut
+        from recurra.metrics.ter import ter
+
         with about("evaluation", "first"):
             self.check_first()
             if self.first == "ter":
@@ -146,6 +145,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check_first(self) -> None:
         """Refuse a score to stop on that there is none of."""
+        from recurra.scoring.pair_scores import NAMES as SCORES
+        from recurra.scoring.pair_scores import OF_TREES
+
         is_tree = self.settings.evaluation.shape == "tree"
         choose((*SCORES, *OF_TREES) if is_tree else SCORES, self.first, "evaluation.first")
 
@@ -181,6 +183,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     @cached_property
     def _cuts_anew(self) -> bool:
+        from recurra.text import Subwords
+
         sides = (self.texts.source, self.texts.target)
         return any(
             isinstance(side.tokenizer, Subwords) and side.tokenizer.dropout > 0 for side in sides if side is not None
@@ -439,12 +443,16 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
+        from recurra.scoring.pair_scores import pair_scores
+
         if self.settings.decoding.search == "given":
             raise ConfigError(CANNOT_BE_SCORED)
         return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
 
     def _scored(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> PairAnswers:
         """What scores are made of."""
+        from recurra.scoring.pair_scores import PairAnswers, with_words
+
         best = [self.spelled(example, output.answers[0]) for example, output in zip(examples, outputs, strict=True)]
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target

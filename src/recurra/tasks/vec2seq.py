@@ -26,7 +26,7 @@ from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
-from recurra.tasks.task import Asked, Axes, Purpose, View
+from recurra.tasks.task import Asked, Axes, Purpose
 from recurra.tasks.to_sequence import ToSequence
 from recurra.views.purpose import NUMBERS, PICTURES
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from recurra.models.seq2seq import PairBatch, SequenceToSequence
     from recurra.search.search import Hypothesis
     from recurra.sequences.written import Written
+    from recurra.views.view import View
 
 
 ASKED = 32

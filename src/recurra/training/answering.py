@@ -7,22 +7,24 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config.given import Changes, Given
 from recurra.errors import ConfigError, DataError
-from recurra.generation.generated import Manner, TextSource
 from recurra.named import fits
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
-from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
 from recurra.views.viewer import Asked
+
+if TYPE_CHECKING:
+    from recurra.generation.generated import Manner, TextSource
+    from recurra.scoring.scores import Scores
 
 AHEAD = 4096
 """Lines, at most, that are read before they are answered."""

@@ -26,9 +26,9 @@ NOT_FOR_LOADING = (MODEL, "last/checkpoint.safetensors", "metrics.jsonl", "repor
 """Files of a run that are verified by whoever reads them, or are read by people alone."""
 
 
-def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
+def load_task(folder: Path, *, trust: bool = False, verified: bool = False) -> Task[Any, Any, Any]:
     """The task of a run folder, without its weights. Whoever loads a run comes through here."""
-    if (folder / MANIFEST).exists():
+    if not verified and (folder / MANIFEST).exists():
         verify(folder, lambda name: name not in NOT_FOR_LOADING)
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.errors import ConfigError
-from recurra.views.view import View
+
+if TYPE_CHECKING:
+    from recurra.views.view import View
 
 LOOKED = "Where it looked"
 ALIGNED = "The best alignment"
