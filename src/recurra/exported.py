@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The number of the format in which exported folders are written."""
 
-PROGRAM, WEIGHTS = "program.json", "weights.bin"
-FOR_PEOPLE = ("card.md", "model.c", "model.h")
+PROGRAM, WEIGHTS, LICENSE = "program.json", "weights.bin", "LICENSE"
+FOR_PEOPLE = ("card.md", "model.c", "model.h", LICENSE)
 """Files of an exported folder that are read by people and compilers alone, and not here."""
 
 By = Literal["auto", "c", "numpy"]

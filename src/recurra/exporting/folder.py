@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
-from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
+from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
 from recurra.exporting.recording import Recorded, names_of, record, samples
 from recurra.manifest import committing
@@ -113,6 +113,7 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
             ]
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
             about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": "float32"}
+            (new / LICENSE).write_text(LICENSE_TEXT, "utf-8")
             about["run"] = fingerprint(model.model)  # to which states of its streams belong
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
             for name in ("card.md", "summary.json"):
@@ -130,6 +131,16 @@ def export(run: str | Path, folder: str | Path, *, to: str = "c", trust: bool = 
     by = getattr(found.running, "name", "numpy")
     return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by)
 
+
+LICENSE_TEXT = """\
+model.c and model.h were printed by recurra. What of them is not a weight or a size of the model is under the Apache
+License 2.0 (SPDX-License-Identifier: Apache-2.0; https://www.apache.org/licenses/LICENSE-2.0), and a program that holds
+them may be used as the model may.
+
+All other files are the model: its weights, settings and vocabularies, and inputs of its data with the answers to them.
+How these may be used, whoever trained it decides, and the licences of the data: card.md, where there is one, describes
+both. recurra claims nothing of them.
+"""
 
 LICENCE = """\
 /* Printed by recurra. What is not a weight or a size of your model is under the Apache License 2.0
