@@ -2,6 +2,7 @@
 
     python benchmarks/pointers.py --device cuda                  # all of TRAININGS at once on one GPU, 3.5 minutes each
     python benchmarks/pointers.py hull --device cpu --examples 20000 --minutes 2
+    python benchmarks/pointers.py tour sort --device cpu --points 5 --one-by-one --set model.hidden=128
     python benchmarks/pointers.py hull tour --seeds 1 2 3
 
 examples/data/geometry.py makes the problems and solves them exactly; no data are needed. "as published" has the network
@@ -111,9 +112,8 @@ def trained(name: str, seed: int, data: Path, run: Path, options: argparse.Names
     begin(setup("seq2seq", given=given, overrides=overrides), run, progress(sys.stderr))
 
 
-def shown(name: str, seed: int, run: Path) -> str:
+def shown(name: str, training: Training, seed: int, run: Path) -> str:
     """A line of the table."""
-    training = TRAININGS[name]
     summary = json.loads((run / "summary.json").read_text("utf-8"))
     scores = [f"{score} {summary['test']['scores'][score]:.4f}" for score in training.scores]
     times = f"{summary['epochs']:5} epochs {summary['seconds']:4.0f} s"
@@ -127,6 +127,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.5, help="of each training, at most (3.5)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--examples", type=int, help="problems to learn from (those of TRAININGS)")
+    parser.add_argument("--points", help="points of each problem, a number or from-to (those of TRAININGS)")
     parser.add_argument("--test", type=int, default=10_000, help="problems to test with (10000)")
     parser.add_argument("--one-by-one", action="store_true", help="not all trainings at once")
     parser.add_argument("--out", type=Path, help="keep problems and runs in this folder")
@@ -140,14 +141,18 @@ def main() -> None:
     names = options.trainings or list(TRAININGS)
     if unknown := {*names} - {*TRAININGS}:
         parser.error(f"there is no training {sorted(unknown)[0]!r}: choose of {', '.join(TRAININGS)}.")
+    trainings = {name: TRAININGS[name] for name in names}
+    if options.points is not None:
+        other = {"points": options.points, "published": "other numbers of points"}
+        trainings = {name: training._replace(**other) for name, training in trainings.items()}
     device = torch.cuda.get_device_name() if torch.cuda.is_available() and options.device != "cpu" else "CPU"
     print(f"recurra {__version__}, torch {torch.__version__}, {device}: {' '.join(['pointers.py', *sys.argv[1:]])}")
     with tempfile.TemporaryDirectory() as private:
         out, began = options.out or Path(private), time.perf_counter()
-        counts = {name: options.examples or TRAININGS[name].examples for name in names}
-        folders = {name: out / f"{TRAININGS[name].problem}-{TRAININGS[name].points}-{counts[name]}" for name in names}
+        counts = {name: options.examples or trainings[name].examples for name in names}
+        folders = {name: out / f"{trainings[name].problem}-{trainings[name].points}-{counts[name]}" for name in names}
         by_folder = {folder: name for name, folder in folders.items()}  # two networks may learn the same problems
-        makers = [made(TRAININGS[name], folder, counts[name], options.test) for folder, name in by_folder.items()]
+        makers = [made(trainings[name], folder, counts[name], options.test) for folder, name in by_folder.items()]
         for maker in makers:
             if maker is not None and maker.wait():
                 sys.exit(f"the problems could not be made: exit status {maker.returncode}")
@@ -174,7 +179,7 @@ def main() -> None:
             for seed in options.seeds:
                 run = out / f"{name.replace(', ', '-').replace(' ', '-')}.{seed}"
                 if (run / "summary.json").exists():
-                    print(shown(name, seed, run), flush=True)
+                    print(shown(name, trainings[name], seed, run), flush=True)
         print(f"{time.perf_counter() - began:.0f} s in all")
 
 

@@ -488,6 +488,13 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         choices=["c", "page"],
         help="c: a folder that answers without torch; page: one HTML file that answers in a browser (default: c)",
     )
+    sub.add_argument(
+        "--weights",
+        default="float32",
+        choices=["float32", "bf16", "int8"],
+        help="how weights are written: bf16 and int8 take a half and a quarter of the room, for each matrix that loses "
+        "little by it (default: float32)",
+    )
 
     sub = add(serve, "start a local web page and JSON API for trained models", "recurra serve runs")
     sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders that contain runs")

@@ -8,6 +8,7 @@ import torch
 
 from recurra.analysis.exposure import Exposed, Exposure
 from recurra.errors import DataError
+from recurra.forecasts.several import exposed
 from recurra.models import likelihood, reviewing, searching
 from recurra.models.forcing import Forced
 from recurra.models.language_model import TextBatch
@@ -52,7 +53,9 @@ def test_a_forecaster_runs_free_from_each_origin(output: str, encoder: str) -> N
     model, batch = forecaster(output, encoder=encoder, **SIZES[encoder]).eval(), series(output)
     first = 0 if output == "bernoulli" else 1
     origins = [np.array([1, 3]), np.array([2])]
-    items = reviewing.run_free(model, batch, origins, horizon=4)
+    items = [
+        exposed([each], coins=output == "bernoulli") for each in reviewing.run_free(model, batch, origins, horizon=4)
+    ]
     read, targets = model.questions(batch.values).values, model.targets(batch)
     for row, (item, length) in enumerate(zip(items, [6, 4], strict=True)):
         sums = np.zeros((3, 4))

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -153,3 +154,21 @@ def test_a_command_says_in_one_line_that_a_folder_of_libraries_cannot_be_used(
         assert answer() == RIGHT
     said = f"recurra: the cache folder {folder} cannot be used (other users may write to it); compiling for this"
     assert capsys.readouterr().err == f"{said} process alone.\n"
+
+
+def test_a_compiler_that_does_not_end_is_stopped_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a one stands for text that takes a compiler hours; a shell and what it waits for end both."""
+    (tmp_path / "slow").write_text(f"#!/bin/sh\nsleep 60 & echo $! > {tmp_path}/child\nwait\n")
+    (tmp_path / "slow").chmod(0o755)
+    monkeypatch.setattr(c_library, "MOST_SECONDS", 0.5)
+    with pytest.raises(c_library.NoCompiler, match=r"slow took longer than 0.5 seconds"):
+        c_library.compiled((str(tmp_path / "slow"),), "int x;")
+    child = int((tmp_path / "child").read_text())
+    for _ in range(100):
+        found = subprocess.run(["ps", "-o", "stat=", "-p", str(child)], capture_output=True, text=True, check=False)
+        if not found.stdout.strip() or found.stdout.startswith("Z"):
+            return
+        time.sleep(0.02)
+    pytest.fail("the compiler's child still runs")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from recurra import Padded, Recurrent
+from recurra.capturing import capturing
 from recurra.engines.graph import WORKSPACES
 from recurra.engines.tiles import Tile
 from recurra.named import built
@@ -118,6 +119,26 @@ def test_a_recorded_layer_is_the_layer_and_reads_new_weights(cell: str) -> None:
         found = [each.double() for each in recorded]
         for ours, theirs in zip(found, answers(rnn, x, None, gradient), strict=True):
             assert relative(ours, theirs.double()) < 1e-2
+
+
+def test_after_a_capture_that_failed_earlier_graphs_are_replayed_and_torch_draws() -> None:
+    x, pool, drop = torch.ones(64, device="cuda"), torch.cuda.graph_pool_handle(), torch.nn.Dropout(0.5)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        with capturing(pool) as graph:
+            dropped = drop(x)
+        with pytest.raises(RuntimeError), capturing(pool):
+            drop(x).sum().item()  # which waits for the GPU
+        found = []
+        for _ in range(2):
+            torch.cuda.manual_seed(1)
+            graph.replay()
+            found.append(dropped.clone())
+        assert torch.equal(*found)
+        assert 0 < int((drop(x) == 0).sum()) < 64
+        with capturing(pool):
+            drop(x)
+    torch.cuda.current_stream().wait_stream(stream)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])

@@ -103,6 +103,16 @@ def test_every_search_of_an_exported_model_finds_what_the_run_finds(folders: Pat
         assert_alike(found._asdict(), right._asdict())
 
 
+def test_options_of_one_call_are_not_taken_for_those_of_another(folders: Path) -> None:
+    model = load_exported(folders / "seq2seq")
+    line = next(line for line in inputs_of("seq2seq")[1] if line)
+    for options in ({"width": 1}, {"width": 4, "best": 4}, {"search": "greedy"}, {"width": 1}):
+        [found], [right] = model.predict([line], **options), model.searching(**options).predict([line])
+        assert_alike(found._asdict(), right._asdict())
+    with pytest.raises(ConfigError, match="width must be a whole number"):
+        model.predict([line], width=True)
+
+
 def test_rules_of_a_search_hold_in_an_exported_model(folders: Path) -> None:
     run, exported = load(OLD / "seq2seq" / "run"), load_exported(folders / "seq2seq")
     lines = [line for line in inputs_of("seq2seq")[1] if line][:3]

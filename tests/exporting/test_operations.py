@@ -12,14 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.exporting.folder import program_of, relative_error
+from recurra.exporting.folder import (
+    difference,
+    program_of,
+    refuse_broken,
+    relative_error,
+    rounding,
+    runners,
+)
 from recurra.exporting.recording import record, samples
 from recurra.padding import Padded
 from recurra.programs.in_c import InC
 from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Input, Recordable, Running
 from recurra.programs.solving import NotExportable
-from recurra.programs.weights import read_weights, write_weights
+from recurra.programs.weights import read_weights, weights_content, write_weights
 
 X = Input("x", ("B", "T", 6))
 Y = Input("y", ("B", "T", 6))
@@ -54,6 +61,11 @@ ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "clamped": lambda x: x.clamp(-0.5, 0.5) + x.clamp(min=0.0),
     "mean": lambda x: x.mean(1) + x.mean(2).amax(1, keepdim=True) + x.var((1, 2)).unsqueeze(1),
     "largest": lambda x: x.max(1).values + x.amin(1) + x.argmax(1),
+    "places": lambda x: torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5]), x.contiguous()).float(),
+    "unknown": lambda x: torch.where((x / x.relu()).isnan(), x, x.relu()),
+    "normal": lambda x: (
+        torch.special.ndtri((x / 2).sigmoid()) + torch.special.ndtri((9 * x).sigmoid().clamp(0.05, 0.98))
+    ),
     "sums": lambda x: x.cumsum(1) + x.flip(1).cumsum(2),
     "ordered": lambda x: x.sort(1, descending=True).values + x.argsort(2).float(),
     "moved": lambda x: torch.cat([x[:, :, 1::2], x.roll(1, 2), x.transpose(1, 2).transpose(1, 2)[:, :, :2]], 2),
@@ -193,3 +205,39 @@ def test_a_module_that_writes_in_place_is_recorded_as_one_that_does_not() -> Non
     x = torch.randn(2, 9, 6)
     [found] = InNumpy(program, weights).run("own", [x.numpy()])
     assert np.allclose(found, _written(x).numpy())
+
+
+# How the export compares
+
+
+def one_function(call: Callable[[Tensor], Tensor]) -> tuple[Recordable, Any, Any]:
+    module = Own(call)
+    function = Recordable("own", [X], module)
+    return function, *program_of({"own": record(module, function)})
+
+
+def test_c_is_compared_with_the_model_too() -> None:
+    """Weights that are off by 3e-5 stand for a function of C that loses digits."""
+    function, program, weights = one_function(WEIGHT)
+    assert [each.name for each in runners(program, weights)] == ["numpy", "c"]
+    assert all(difference(each, function) < 1e-6 for each in runners(program, weights))
+    changed = {name: array * np.float32(1 + 3e-5) for name, array in weights.items()}
+    with pytest.raises(NotExportable, match=r"gives out that is off by \d\.\de-05 .* run by C"):
+        difference(InC(program, weights_content(program, changed)), function)
+
+
+def test_rounding_is_allowed_for_where_the_model_itself_rounds() -> None:
+    """What is divided by a sum that is nearly 0 has few digits."""
+    x = torch.tensor([[[1.0, -0.9999]], [[0.5, 2.0]]])
+    divided, doubled = Own(lambda x: 1 / x.sum(2)), Own(lambda x: x * 2)
+    assert 1e-5 < rounding(Recordable("own", [X], divided), [x], divided(x))["out"] < 1e-3
+    assert rounding(Recordable("own", [X], doubled), [x], doubled(x))["out"] < 3e-7
+
+
+def test_a_model_whose_training_went_wrong_is_not_exported() -> None:
+    broken = nn.Linear(2, 2)
+    with torch.no_grad():
+        broken.bias[1] = float("nan")
+    with pytest.raises(NotExportable, match="its weight bias has a number that is NaN or infinite"):
+        refuse_broken(broken)
+    refuse_broken(nn.Linear(2, 2))

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from recurra.errors import CheckpointError
+from recurra.forecasts.intervals import PATHS, POINT, Intervals
+from recurra.metrics.conformal import COVERAGES, Calibration
+from recurra.opening import SMALL
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -72,3 +76,20 @@ def test_steps_that_training_saw_move_nothing(calm: tuple[Trained, str]) -> None
     assert task.encode(example)["unseen"].tolist() == [-1]
     [after] = task.questions(test, [])
     assert task.intervals.first_unseen(after) == after.preceding > 0
+
+
+def test_what_corrects_a_long_horizon_is_read_again_though_it_takes_more_than_other_files(
+    calm: tuple[Trained, str], tmp_path: Path
+) -> None:
+    task: Any = calm[0].with_settings(["decoding.horizon=800"]).task
+    conventions = task.conventions
+    numbers = -np.random.default_rng(0).random((len(COVERAGES), 800, 1)) * 1e-100  # written as long as numbers can be
+    one = Calibration(numbers, np.full((800, 1), 2**40))
+    Intervals(conventions, {POINT: one, PATHS: one}).save(tmp_path)
+    assert (tmp_path / "calibration.json").stat().st_size > SMALL
+    again = Intervals.load(conventions, tmp_path).calibrations
+    np.testing.assert_array_equal(again[PATHS].quantiles, numbers)
+    with (tmp_path / "calibration.json").open("ab") as file:
+        file.write(b" " * SMALL)
+    with pytest.raises(CheckpointError, match="it is larger than 5,120,000 bytes"):
+        Intervals.load(conventions, tmp_path)

@@ -252,6 +252,12 @@ def test_networks_that_look_at_all_steps_refuse_streams(
         task.stream(task.build().eval())
 
 
+def test_several_runs_have_no_stream(runs: Path) -> None:
+    run = str(run_of(runs, "text, max") / "run")
+    with pytest.raises(ConfigError, match="not available for an ensemble of classification runs: name one of them"):
+        load([run, run]).stream()
+
+
 def test_a_text_that_is_read_from_its_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(LINES)
     settings = {**FEW, "model.hidden": 4, "model.direction": "backward"}

@@ -184,8 +184,6 @@ def test_what_cannot_be_tested_back_is_refused_in_words(
     assert "b.pdf" in capsys.readouterr().err
     assert main(["backtest", run, file, "--windows", "2", "--csv", str(tmp_path / "no" / "b.csv")]) == 2
     assert "b.csv cannot be written: No such file or directory." in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="not available for an ensemble of runs"):
-        load([run, run]).backtest(file)
     frames = trained(tmp_path, write_frames(tmp_path / "f.jsonl", [[[0, 1], [1, 1]]] * 3), "training.steps=1")
     with pytest.raises(
         ConfigError, match="is for series of real values out of a table, but this run predicts zeros and"

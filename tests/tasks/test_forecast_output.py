@@ -282,9 +282,6 @@ def test_runs_that_cannot_be_streamed_say_so(tmp_path: Path) -> None:
     model = trained(tmp_path, file, *RECURSIVE, "model.direction=backward")
     with pytest.raises(ConfigError, match="a stream is read forward, but this run reads series from their end"):
         model.stream()
-    run = str(tmp_path / "run")
-    with pytest.raises(ConfigError, match="a stream is not available for an ensemble of runs"):
-        load([run, run]).stream()
 
 
 SPECS = {spec["name"]: spec for spec in reversed(CELLS.values())} | {"unitary": CELLS["unitary"]}

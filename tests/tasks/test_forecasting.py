@@ -724,7 +724,7 @@ def test_values_that_do_not_fit_are_written_with_their_probability(
     assert held == [float(row["tail"]) >= 0.1 for row in rows]  # nine of ten lie between the two
 
 
-def test_anomalies_need_a_distribution_one_run_and_a_file_of_a_known_kind(
+def test_anomalies_need_a_distribution_and_a_file_of_a_known_kind(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = noise(tmp_path / "a.csv", 20, 0)
@@ -733,8 +733,6 @@ def test_anomalies_need_a_distribution_one_run_and_a_file_of_a_known_kind(
         ConfigError, match=r"--anomalies needs a distribution, which model\.output = 'squared_error' does"
     ):
         model.anomalies(file)
-    with pytest.raises(ConfigError, match="not available for an ensemble of runs"):
-        load([tmp_path / "run", tmp_path / "run"]).anomalies(file)
     assert main(["evaluate", str(tmp_path / "run"), file, "--anomalies", "a.txt"]) == 2
     assert "--anomalies a.txt: the file must end in .csv or .jsonl." in capsys.readouterr().err
     plain = trained(tmp_path / "b", file, "training.steps=1")

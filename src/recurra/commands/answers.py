@@ -278,11 +278,11 @@ def export(options: argparse.Namespace) -> None:
     if options.to == "page":
         from recurra.runtime.offline import export_page
 
-        print(export_page(options.run, options.folder, trust=options.trust))
+        print(export_page(options.run, options.folder, trust=options.trust, weights=options.weights))
         return
     from recurra.exporting.folder import export
 
-    print(export(options.run, options.folder, to=options.to, trust=options.trust).text())
+    print(export(options.run, options.folder, to=options.to, trust=options.trust, weights=options.weights).text())
 
 
 def standard_input(arriving: Arriving | None = None) -> Iterator[tuple[int, str]]:

@@ -46,7 +46,7 @@ def backtest(options: argparse.Namespace) -> None:
 
 
 def refitted(model: Trained, options: argparse.Namespace, changes: list[str], step: int) -> Backtest:
-    """Each window forecast by a model of the same settings that was trained on what lies before its origin."""
+    """Each window forecast by a model, or several, of the same settings, trained on what lies before its origin."""
     from recurra import runs
     from recurra.training.progress import Silent
     from recurra.training.trained import load
@@ -60,10 +60,13 @@ def refitted(model: Trained, options: argparse.Namespace, changes: list[str], st
     for number, steps in enumerate(back):
         with tempfile.TemporaryDirectory() as folder:
             overrides = [*changes, f"data.drop_last={steps}", "data.cache=false"]
-            path = model.folder / "config.toml"
-            this = runs.setup(str(path), given=given, overrides=overrides, device=options.device, trust=options.trust)
-            runs.begin(this, Path(folder) / "run", Silent())
-            fresh = load(Path(folder) / "run", device=options.device, trust=True)
+            members = list[Path]()
+            for member in (model.folder, *model.others):
+                path, place = str(member / "config.toml"), Path(folder) / str(len(members))
+                this = runs.setup(path, given=given, overrides=overrides, device=options.device, trust=options.trust)
+                runs.begin(this, place, Silent())
+                members.append(place)
+            fresh = load(members, device=options.device, trust=True)
             found = fresh.backtest(options.data, windows=1, step=1, back=[steps])
         forecasts += [each._replace(window=number + 1) for each in found.forecasts]
         print(f"window {number + 1} of {len(back)}: trained", file=sys.stderr)

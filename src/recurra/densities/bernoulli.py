@@ -47,9 +47,9 @@ class Bernoulli(Density):
         below = (1 - self.mean(features)).to(values.dtype)
         return below.where(values < 1, 1.0).where(values >= 0, 0.0)
 
-    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+    def sides(self, features: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         p = self.mean(features).to(values.dtype)
-        return (2 * p.where(values > 0.5, 1 - p)).clamp(max=1)
+        return (1 - p).where(values < 1, 1.0), p.where(values > 0, 1.0)
 
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
         return (self.mean(features).to(values.dtype) - values).square()

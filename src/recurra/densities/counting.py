@@ -61,11 +61,11 @@ class Counting(Density):
     def cdf(self, features: Tensor, values: Tensor) -> Tensor:
         return self.counts_below(features, self.counts_of(values).floor().clamp_min(-1)).to(values.dtype)
 
-    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+    def sides(self, features: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         counts = self.counts_of(values)
         below = self.counts_below(features, counts.floor().clamp_min(-1))
         above = 1 - self.counts_below(features, (counts.ceil() - 1).clamp_min(-1))
-        return (2 * torch.minimum(below, above)).clamp(0, 1).to(values.dtype)
+        return below.to(values.dtype), above.to(values.dtype)
 
     @torch.no_grad()
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:

@@ -65,6 +65,11 @@ class Density(nn.Module, ABC):
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         """(..., d): the value below which such a share, (..., d) between 0 and 1, of the probability lies."""
 
+    def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
+        """(..., L, d): the quantiles at L levels."""
+        like = features[..., :1].expand(*features.shape[:-1], self.size)
+        return torch.stack([self.quantile(features, torch.full_like(like, level)) for level in levels], dim=-2)
+
     def sample(self, features: Tensor, generator: torch.Generator) -> Tensor:
         """(..., d): values drawn from the density, which are its quantiles at random shares."""
         shares = torch.rand(*features.shape[:-1], self.size, generator=generator, device=generator.device)
@@ -74,13 +79,17 @@ class Density(nn.Module, ABC):
         """(..., d): P(X ≤ x) of each value x, (..., d)."""
         raise ConfigError(f"{type(self).__name__} has no distribution function (cdf).")
 
+    def sides(self, features: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., d) each: P(X ≤ x) and P(X ≥ x) of each value x; discrete densities count x on both sides."""
+        below = self.cdf(features, values)
+        return below, 1 - below
+
     def tail(self, features: Tensor, values: Tensor) -> Tensor:
         """(..., d): how probable a value is that lies at least as far out, on either side.
 
         2 min(P(X ≤ x), P(X ≥ x)),   at most 1
         """
-        below = self.cdf(features, values)
-        return (2 * torch.minimum(below, 1 - below)).clamp(0, 1)
+        return (2 * torch.minimum(*self.sides(features, values))).clamp(0, 1)
 
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
         """(..., d): the continuous ranked probability score of each value, in its unit; less is better.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor, special
 
 from recurra.densities.density import Density
@@ -52,6 +54,13 @@ class Gaussian(Density):
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         mean, log_variance = self.parts(features)
         return mean + (0.5 * log_variance).exp() * special.ndtri(open_share(share))
+
+    def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
+        mean, log_variance = self.parts(features)
+        share = torch.tensor(levels, dtype=torch.float64, device=mean.device)
+        return mean.unsqueeze(-2) + (0.5 * log_variance).exp().unsqueeze(-2) * special.ndtri(share).to(mean).unsqueeze(
+            1
+        )
 
     def cdf(self, features: Tensor, values: Tensor) -> Tensor:
         mean, log_variance = (part.to(values.dtype) for part in self.parts(features))

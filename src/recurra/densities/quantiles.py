@@ -77,6 +77,7 @@ class Quantiles(Density):
                 f"levels must be at least two ascending numbers between 0 and 1, such as [0.05, 0.5, 0.95], but are "
                 f"{list(levels)}."
             )
+        self.given_levels = tuple(levels)
         self.register_buffer("levels", torch.tensor(list(levels), dtype=torch.float64), persistent=False)
         self.readout = readout(input_size, size * len(levels))
         with torch.no_grad():  # at first, the quantiles of the standard normal distribution
@@ -118,6 +119,11 @@ class Quantiles(Density):
         above = found[..., -1] - last * ((1 - share) / (1 - levels[-1])).clamp(tiny, 1).log()
         return below.where(share < levels[0], above.where(share > levels[-1], inner))
 
+    def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
+        if self.given_levels != tuple(levels):
+            return super().quantiles(features, levels)
+        return self.levels_of(features).transpose(-1, -2)
+
     def cdf(self, features: Tensor, values: Tensor) -> Tensor:
         found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
         right = (found < values.unsqueeze(-1)).sum(-1).clamp(1, len(levels) - 1)
@@ -128,11 +134,11 @@ class Quantiles(Density):
         below, above = self._beyond(found, levels, values)
         return below.where(values < found[..., 0], (1 - above).where(values > found[..., -1], inner))
 
-    def tail(self, features: Tensor, values: Tensor) -> Tensor:
+    def sides(self, features: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         found, levels = self.levels_of(features).to(values.dtype), self.levels.to(values.dtype)
-        below, above = self._beyond(found, levels, values)
-        middle = super().tail(features, values)
-        return (2 * below).where(values < found[..., 0], (2 * above).where(values > found[..., -1], middle))
+        below, above = super().sides(features, values)
+        # 1 − P(X ≤ x) has no digits left where it is small.
+        return below, self._beyond(found, levels, values)[1].where(values > found[..., -1], above)
 
     def _beyond(self, found: Tensor, levels: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """(..., d) each: P(X ≤ x) of values below the first quantile, and P(X > x) of those above the last."""

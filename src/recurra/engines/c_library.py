@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,10 @@ DIGEST = ".sha256"
 
 MOST_BYTES = 64 << 20
 """No library of ours is as large; what is larger is not read."""
+
+
+MOST_SECONDS: float = 300
+"""A compiler that takes longer is stopped: a program may be long, but none of ours takes a tenth of it."""
 
 
 class NoCompiler(Exception):
@@ -153,17 +157,31 @@ def read_own(folder: int, name: str, most: int) -> bytes:
 
 def compiled(command: tuple[str, ...], text: str) -> bytes:
     """The bytes of a library; they do not depend on where it was compiled, so that two processes write the same."""
-    import subprocess
-
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         source, built = Path(private, "rows.c"), Path(private, "rows.so")
         source.write_text(text)
-        done = subprocess.run(
-            [*command, *FLAGS, "-o", str(built), str(source), "-lm"], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise NoCompiler(f"{shlex.join(command)} failed: {(done.stderr.strip().splitlines() or ['no word'])[0]}")
+        status, said = finished([*command, *FLAGS, "-o", str(built), str(source), "-lm"])
+        if status:
+            raise NoCompiler(f"{shlex.join(command)} failed: {(said.strip().splitlines() or ['no word'])[0]}")
         return built.read_bytes()
+
+
+def finished(command: Sequence[str]) -> tuple[int, str]:
+    """The status of a compiler and what it said; a NoCompiler if it takes too long, and then its children end too."""
+    import signal
+    import subprocess
+
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        try:
+            _, said = running.communicate(timeout=MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            if hasattr(os, "killpg"):
+                os.killpg(running.pid, signal.SIGKILL)
+            running.kill()
+            raise NoCompiler(f"{shlex.join(command[:1])} took longer than {MOST_SECONDS:g} seconds") from None
+        return running.returncode, said
 
 
 def keep(folder: int, name: str, content: bytes) -> None:

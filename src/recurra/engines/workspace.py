@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from recurra.capturing import capturing
 from recurra.engines.c_library import notice
 from recurra.engines.persistent_source import CHUNK, Persistent, persistent
 from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct, is_saved
@@ -682,18 +683,13 @@ def recorded(workspace: Workspace, run: object) -> torch.cuda.CUDAGraph:
     """What a function launches, as a graph."""
     stream = torch.cuda.Stream(workspace.device)
     stream.wait_stream(torch.cuda.current_stream(workspace.device))
-    graph = torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):
         # The vendor's library sets itself up for a thread and stream at its first product: not while recording.
         one = torch.ones(16, 16, dtype=workspace.dtype, device=workspace.device)
         torch.mm(one, one)
         torch.bmm(one[None], one[None])
-        # Other threads may use the GPU meanwhile, as those that prepare batches do.
-        graph.capture_begin(capture_error_mode="thread_local")
-        try:
+        with capturing() as graph:
             run()  # type: ignore[operator]
-        finally:
-            graph.capture_end()
     torch.cuda.current_stream(workspace.device).wait_stream(stream)
     return graph
 

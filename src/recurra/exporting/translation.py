@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -874,7 +874,60 @@ def sorted_along(t: Translator, nodes: Sequence[Node], arguments: list[Any], key
     return t.add("gather", [x, order], t.value_of(nodes, 0), dim=dim), order
 
 
+def not_numbers(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> int:
+    """What is not a number is not equal to itself."""
+    x = t.operand(arguments[0])
+    return t.add("ne", [x, x], t.value_of(nodes))
+
+
+def places_in_order(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> int:
+    """Of each number its place in an ascending list: how many there are smaller."""
+    listed, x, value = t.operand(arguments[0]), t.operand(arguments[1]), t.value_of(nodes)
+    known, given = t.known(listed), t.known(x)
+    if len(known.shape) != 1 or keywords.get("right") or keywords.get("side") == "right" or "sorter" in keywords:
+        raise NotExportable("it looks up places in another way than from the left of one list")
+    apart = t.reshaped(x, (*given.shape, Size.of(1)))
+    is_smaller = t.add("lt", [listed, t.typed(apart, known.type)], Value("bool", (*given.shape, *known.shape)))
+    counted = t.typed(is_smaller, value.type)
+    return t.add("sum", [counted], value, dims=(len(given.shape),))
+
+
+CENTRAL: Final = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 2.1858087e-04),
+    *(-1.25372503e-03, -4.17768164e-03, 0.246640727, 1.50140941),
+)
+OUTER: Final = (
+    *(-2.00214257e-04, 1.00950558e-04, 1.34934322e-03, -3.67342844e-03, 5.73950773e-03),
+    *(-7.6224613e-03, 9.43887047e-03, 1.00167406, 2.83297682),
+)
+"""Polynomials by which Giles (2012) approximates erf⁻¹(x) / x, in w − 2.5 and √w − 3 of w = −log (1 − x²)."""
+
+
+def normal_quantile(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> int:
+    """Φ⁻¹(p) = √2 erf⁻¹(x) with x = 2p − 1; 1 − x² is 4 p (1 − p)."""
+    value = t.value_of(nodes)
+    p = t.typed(t.operand(arguments[0]), value.type)
+
+    def sum_of(polynomial: Sequence[float], at: Operand) -> Operand:
+        found: Operand = Number(polynomial[0])
+        for coefficient in polynomial[1:]:
+            found = t.add("add", [t.add("mul", [found, at], value), Number(coefficient)], value)
+        return found
+
+    x = t.add("sub", [t.add("mul", [p, Number(2.0)], value), Number(1.0)], value)
+    product = t.add("mul", [t.add("mul", [p, Number(4.0)], value), t.add("sub", [Number(1.0), p], value)], value)
+    w = t.add("neg", [t.add("log", [product], value)], value)
+    central = sum_of(CENTRAL, t.add("sub", [w, Number(2.5)], value))
+    outer = sum_of(OUTER, t.add("sub", [t.add("sqrt", [w], value), Number(3.0)], value))
+    is_central = t.add("lt", [w, Number(5.0)], Value("bool", value.shape))
+    ratio = t.add("where", [is_central, central, outer], value)
+    return t.add("mul", [t.add("mul", [ratio, x], value), Number(math.sqrt(2.0))], value)
+
+
 HANDLERS: dict[Any, Handler] = {
+    aten.isnan.default: not_numbers,
+    aten.searchsorted.Tensor: places_in_order,
+    aten.special_ndtri.default: normal_quantile,
     **{aten_op: pointwise("add") for aten_op in (aten.add.Tensor, aten.add.Scalar)},
     **{aten_op: pointwise("sub") for aten_op in (aten.sub.Tensor, aten.sub.Scalar)},
     **{aten_op: pointwise("mul") for aten_op in (aten.mul.Tensor, aten.mul.Scalar)},

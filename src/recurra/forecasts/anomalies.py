@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from recurra.config.forecasting import COUNTS
 from recurra.errors import ConfigError
 from recurra.forecasts.conventions import Conventions
-from recurra.forecasts.reviews import in_batches
+from recurra.forecasts.several import Member, observed
 from recurra.reading.series import Steps, compared
 from recurra.settings import name_of
 from recurra.views.table import Table
@@ -25,17 +24,13 @@ def check_distribution(conventions: Conventions) -> None:
         )
 
 
-def anomalies(conventions: Conventions, model: Any, examples: Sequence[Steps]) -> Table:
+def anomalies(members: Sequence[Member], examples: Sequence[Steps]) -> Table:
     """A row for each value that is known and predicted: what was expected, −log p and the tail beyond it. (torch)"""
-    from recurra.models.reviewing import observed
-
+    conventions = members[0].conventions
     names, difference = conventions.columns, conventions.settings.data.difference
     has_density, has_sizes = conventions.has_density, name_of(conventions.output) not in COUNTS
-    encoded = [conventions.encode(example) for example in examples]
     rows: list[list[object]] = []
-    for example, found in zip(
-        examples, in_batches(encoded, model, lambda batch, _: observed(model, batch)), strict=True
-    ):
+    for example, found in zip(examples, observed(members, examples), strict=True):
         is_scored = compared(example.known, difference=difference) & ~np.isnan(found.tails)
         before = np.concatenate([example.values[:1], example.values[:-1]])
         unit, moments = conventions.unit_of(example), conventions.moments(example)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recurra.errors import ConfigError, DataError
 from recurra.forecasts.conventions import Conventions
 from recurra.forecasts.intervals import USUAL, Intervals
-from recurra.forecasts.reviews import reviews
+from recurra.forecasts.several import Member, reviewed
 from recurra.metrics.forecast_errors import naive_errors
 from recurra.metrics.forecasts import came_true, simple_rules
 from recurra.metrics.theta import theta_of
@@ -36,24 +36,24 @@ def origins_back(conventions: Conventions, files: Sequence[str | Path], *, windo
 
 
 def backtest(
-    conventions: Conventions, intervals: Intervals, model: Any, files: Sequence[str | Path], back: Sequence[int]
+    members: Sequence[Member], intervals: Intervals, files: Sequence[str | Path], back: Sequence[int]
 ) -> Backtest:
     """Forecasts from the steps that lie so far before the end of each series, beside those of simple rules. (torch)"""
     from recurra.analysis.backtests import MODEL, Backtest, Rolling
 
+    conventions = members[0].conventions
     settings, horizon, season = conventions.settings, conventions.horizon, conventions.settings.season
     examples = _examples(conventions, files, back)
     origins = [len(example) - np.array(back) for example in examples]
     paths = settings.evaluation.paths or settings.decoding.paths
     if not paths and conventions.has_quantiles and len(examples) * len(back) * horizon <= PATHS_UNASKED:
         paths = PATHS
-    rows = [conventions.encode(example) for example in examples]
     histories = [
         column[:o] for e, places in zip(examples, origins, strict=True) for o in places for column in e.values.T
     ]
     smooth = iter(theta_of(histories, horizon, max(1, season)).reshape(-1, conventions.size, horizon).swapaxes(1, 2))
     found = []
-    for example, review in zip(examples, reviews(conventions, model, rows, origins, paths=paths), strict=True):
+    for example, review in zip(examples, reviewed(members, examples, origins, paths=paths), strict=True):
         whole, places, unit = example.values, review.origins, conventions.unit_of(example)
         moments = conventions.moments(example)
         gold = came_true(np.where(example.known, whole, np.nan), places, horizon)

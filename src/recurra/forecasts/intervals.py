@@ -15,10 +15,10 @@ from recurra.errors import CheckpointError
 from recurra.forecasts.conventions import Conventions
 from recurra.forecasts.reviews import places, reviews
 from recurra.metrics.adaptive import tracked
-from recurra.metrics.conformal import Calibration, conformal_scores
+from recurra.metrics.conformal import COVERAGES, Calibration, conformal_scores
 from recurra.metrics.forecast_errors import LEVELS, naive_errors
 from recurra.metrics.forecasts import came_true
-from recurra.opening import read_file
+from recurra.opening import SMALL, read_file
 from recurra.reading.steps import Steps
 from recurra.settings import SettingError
 
@@ -27,6 +27,9 @@ Ends = tuple[Floats, Floats]
 
 CALIBRATION = "calibration.json"
 """The file of a run with what corrects its intervals."""
+
+WRITTEN = 32
+"""Bytes, at most, of a number in that file, with its share of the brackets."""
 
 POINT, PATHS = "point", "paths"
 """Of forecasts without an interval, and of the 90 % interval of quantiles or sampled paths."""
@@ -90,7 +93,7 @@ class Intervals:
         if not path.exists():
             return cls(conventions)
         try:
-            known = json.loads(read_file(path))
+            known = json.loads(read_file(path, _most_bytes(conventions)))
             return cls(conventions, {str(name): Calibration.from_json(each) for name, each in known.items()})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}): the run folder is damaged.") from error
@@ -233,3 +236,8 @@ class Intervals:
                 f"is {decoding.horizon}. Train with this horizon, or leave decoding.coverage out.",
                 ("decoding", "coverage"),
             )
+
+
+def _most_bytes(conventions: Conventions) -> int:
+    """Those of the file: for points and for paths a number for each coverage, step and column, and a count."""
+    return max(SMALL, 2 * (len(COVERAGES) + 1) * conventions.horizon * conventions.size * WRITTEN)

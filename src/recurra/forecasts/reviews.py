@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.errors import ConfigError
 from recurra.forecasts.conventions import Conventions
 from recurra.metrics.forecasts import origins_of
-
-if TYPE_CHECKING:
-    from recurra.analysis.exposure import Exposure
 
 TOKENS = 8192
 """Steps that are reviewed together."""
@@ -47,25 +43,21 @@ def in_batches(
     rows: Sequence[Encoded], model: Any, review: Callable[[Any, NDArray[np.int64]], Sequence[Any]]
 ) -> list[Any]:
     """What is found of each row, of which rows of about the same length are looked at together. (torch)"""
+    from recurra.models.series_batch import batched
+    from recurra.padding import fitted
+
     found: list[Any] = [None] * len(rows)
-    for numbers, batch in _batches(rows, model):
+    for numbers in in_order_of_length(Rows(rows).lengths("values"), tokens=TOKENS):
+        batch = fitted(batched([rows[number] for number in numbers]), model)
         for number, each in zip(numbers, review(batch, numbers), strict=True):
             found[number] = each
     return found
 
 
-def _batches(rows: Sequence[Encoded], model: Any) -> Iterator[tuple[NDArray[np.int64], Any]]:
-    from recurra.models.series_batch import batched
-    from recurra.padding import fitted
-
-    for numbers in in_order_of_length(Rows(rows).lengths("values"), tokens=TOKENS):
-        yield numbers, fitted(batched([rows[number] for number in numbers]), model)
-
-
 def places(conventions: Conventions, rows: Sequence[Encoded], *, thinned: int = 1) -> list[NDArray[np.int64]]:
     """From where the steps of each row are forecast to be scored, or from every so-many-th of these places."""
     stride = conventions.settings.evaluation.stride * thinned
-    found = [_origins(conventions, row, stride) for row in rows]
+    found = [origins_in(conventions, row, stride) for row in rows]
     return [each[:0] for each in found] if conventions.gives_coins else found
 
 
@@ -75,10 +67,20 @@ def first_scored(conventions: Conventions) -> int:
     return max(evaluation.context, evaluation.season or 0)
 
 
-def _origins(conventions: Conventions, row: Encoded, stride: int) -> NDArray[np.int64]:
+def origins_in(conventions: Conventions, row: Encoded, stride: int) -> NDArray[np.int64]:
+    """The origins of one row, so many steps apart."""
     # Before the first known step are those that only lead up to what was held out.
     lead = int(row["known"].any(1).argmax()) if len(row["known"]) else 0
     return origins_of(len(row["values"]), first=max(first_scored(conventions), lead), stride=stride)
+
+
+def origins_before(conventions: Conventions, unseen: int, length: int) -> NDArray[np.int64]:
+    """From where forecasts of a series are compared with what came, where intervals adapt to it.
+
+    `unseen` is the first step that training has not seen; −1: none.
+    """
+    first = max(first_scored(conventions), unseen)
+    return np.arange(first, length if unseen >= 0 else 0, conventions.settings.evaluation.stride)
 
 
 def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Sequence[Any]) -> list[Any]:
@@ -88,9 +90,9 @@ def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Seque
     from recurra.models.forecast import Past
     from recurra.models.reviewing import review
 
-    settings, context = conventions.settings, first_scored(conventions)
+    settings = conventions.settings
     origins = [
-        np.arange(max(context, first), length if first >= 0 else 0, settings.evaluation.stride)
+        origins_before(conventions, first, length)
         for first, length in zip(batch.unseen.tolist(), batch.values.lengths.tolist(), strict=True)
     ]
     found = review(
@@ -107,23 +109,3 @@ def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Seque
         each._replace(past=Past(own.origins, own.ahead, own.fan)) if len(own.origins) else each
         for each, own in zip(forecasts, found, strict=True)
     ]
-
-
-def free_running(conventions: Conventions, model: Any, rows: Sequence[Encoded]) -> Exposure:
-    """From each origin that is scored on, as far as the horizon; of frames, from each horizon to the next. (torch)"""
-    if conventions.is_direct:
-        raise ConfigError(
-            "--free-running compares forecasts that are fed back with right values, but model.ahead = "
-            f"'{conventions.settings.model.ahead}' predicts all steps of the horizon at once and feeds nothing back. "
-            "Leave it out."
-        )
-    from recurra.analysis.exposure import Exposed, Exposure
-    from recurra.models.reviewing import run_free
-
-    horizon, items = conventions.horizon, list[Exposed]()
-    stride = horizon if conventions.gives_coins else conventions.settings.evaluation.stride
-    for numbers, batch in _batches(rows, model):
-        items += run_free(
-            model, batch, [_origins(conventions, rows[number], stride) for number in numbers], horizon=horizon
-        )
-    return Exposure.of(items, "nll" if conventions.gives_coins else "error")

@@ -4,6 +4,7 @@
     forecast from h_t, s_t and the last values
 
 What is kept is s_{t−1}: with the next row, step t is read again, since f_{t+1} may differ from what was expected of it.
+Several runs that forecast together keep their states each; what they forecast is combined after every row.
 
 Saved are the states, the last steps of the series, and how it is scaled.
 """
@@ -11,8 +12,8 @@ Saved are the states, the last steps of the series, and how it is scaled.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, Protocol, final
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from recurra.data.times import Clock
 from recurra.data.unit import Unit
 from recurra.errors import DataError
 from recurra.forecasts.conventions import Conventions
+from recurra.models.forecast import Forecast
 from recurra.models.forecaster import Forecaster
 from recurra.models.saved import fingerprint
 from recurra.models.series_batch import batched
@@ -53,7 +55,44 @@ class Reads(Protocol):
     def steps_remembered(self) -> int: ...
     def asked(self, row: Any, *, is_first: bool) -> Steps: ...
     def with_unit(self, name: str, unit: Unit) -> Reads: ...
+    def combined(self, example: Steps, outputs: Sequence[Any]) -> Any: ...
     def answer(self, example: Steps, output: Any) -> Prediction: ...
+
+
+class Kept(NamedTuple):
+    """What one network keeps of a stream."""
+
+    states: States | None  # before the last step
+    memory: Tensor | None  # features of the steps before the last, as far as forecasts look back
+
+    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """All of it, by names that begin with a prefix."""
+        found = {} if self.memory is None else {f"{prefix}memory": self.memory.cpu().numpy()}
+        for layer, directions in enumerate(self.states or ()):
+            for direction, state in enumerate(directions):
+                for name, field in zip(fields(state), state, strict=True):
+                    found[f"{prefix}state_{layer}_{direction}_{name}"] = field.cpu().numpy()
+        return found
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]], prefix: str, model: Forecaster, *, has_states: bool) -> Kept:
+        """What `arrays` has written of a network."""
+        like = next(model.parameters())
+
+        def tensor(name: str) -> Tensor:
+            return torch.from_numpy(arrays[f"{prefix}{name}"].copy()).to(like.device)
+
+        memory = tensor("memory")
+        if not has_states:
+            return cls(None, memory)
+        states = tuple(
+            tuple(
+                type(state)(*(tensor(f"state_{layer}_{direction}_{name}") for name in fields(state)))
+                for direction, state in enumerate(directions)
+            )
+            for layer, directions in enumerate(model.stack.start(1, like))
+        )
+        return cls(states, memory)
 
 
 @final
@@ -63,11 +102,11 @@ class Stream:
     The scale of the series is that of training where it was there, else it is taken from what is read first and stays.
     """
 
-    def __init__(self, task: Reads, model: Forecaster, state: bytes | None = None) -> None:
-        self._task, self._model = task, model
-        self._run = fingerprint(model)
-        self._states: States | None = None  # before the last step
-        self._memory: Tensor | None = None  # features of the steps before the last, as far as forecasts look back
+    def __init__(self, task: Reads, members: Sequence[tuple[Reads, Forecaster]], state: bytes | None = None) -> None:
+        self._task = task  # which reads rows and answers; each network has its own
+        self._members = tuple(members)
+        self._run = fingerprint(*(model for _, model in members))
+        self._kept = (Kept(None, None),) * len(members)
         self._end: Steps | None = None  # the last steps, as many as forecasts are made from
         self._unit: Unit | None = None
         self.steps = 0  # that were read
@@ -97,18 +136,24 @@ class Stream:
         decoding = task.settings.decoding
         # The last step is read again; of frames, zeros are read before the first.
         more = self._end is not None or task.conventions.from_nothing
-        forecast, states, memory = self._model.go_on(
-            fitted(batched([task.conventions.encode(whole)]), self._model),
-            self._states,
-            self._memory,
-            new=count + more,
-            horizon=decoding.horizon,
-            paths=decoding.paths,
-            seed=decoding.seed,
-        )
-        answer = task.answer(whole, forecast)
-        self._states, self._memory, self._unit = states, memory, unit
-        self._end = whole.cut(max(0, len(whole) - max(task.steps_remembered, self._model.reach)), len(whole))
+        forecasts, kept = list[Forecast](), list[Kept]()
+        for (own, model), before in zip(self._members, self._kept, strict=True):
+            row = own.with_unit(whole.name, unit).conventions.encode(whole)
+            forecast, states, memory = model.go_on(
+                fitted(batched([row]), model),
+                before.states,
+                before.memory,
+                new=count + more,
+                horizon=decoding.horizon,
+                paths=decoding.paths,
+                seed=decoding.seed,
+            )
+            forecasts.append(forecast)
+            kept.append(Kept(states, memory))
+        answer = task.answer(whole, forecasts[0] if len(forecasts) == 1 else task.combined(whole, forecasts))
+        self._kept, self._unit = tuple(kept), unit
+        needed = max(max(own.steps_remembered, model.reach) for own, model in self._members)
+        self._end = whole.cut(max(0, len(whole) - needed), len(whole))
         self.steps += count
         return answer
 
@@ -144,17 +189,14 @@ class Stream:
                 "frequency": None if end.frequency is None else str(end.frequency),
                 "static_names": list(end.static_names),
                 "difference": self._unit.difference,
-                "has_states": self._states is not None,
+                "has_states": self._kept[0].states is not None,
             }
             arrays |= packed({end.name: end})
             arrays |= {"unit_mean": self._unit.scale.mean, "unit_spread": self._unit.scale.spread}
             arrays |= {} if self._unit.floor is None else {"unit_floor": self._unit.floor}
             arrays |= {} if end.static_numbers is None else {"static_numbers": end.static_numbers}
-            arrays |= {} if self._memory is None else {"memory": self._memory.cpu().numpy()}
-            for layer, directions in enumerate(self._states or ()):
-                for direction, state in enumerate(directions):
-                    for name, field in zip(fields(state), state, strict=True):
-                        arrays[f"state_{layer}_{direction}_{name}"] = field.cpu().numpy()
+            for number, kept in enumerate(self._kept):
+                arrays |= kept.arrays(_prefix(number))
         return state_to_bytes(self._run, about, arrays)
 
     def _go_on_with(self, state: bytes) -> None:
@@ -170,29 +212,15 @@ class Stream:
             [end] = Ends(arrays, clock, frequency_of(about["frequency"])).values()
             names, numbers = tuple(map(str, about["static_names"])), arrays.get("static_numbers")
             scale = Normal(arrays["unit_mean"], arrays["unit_spread"])
-            states = self._states_of(arrays) if about["has_states"] else None
-            memory = torch.from_numpy(arrays["memory"].copy()).to(next(self._model.parameters()).device)
+            kept = tuple(
+                Kept.of(arrays, _prefix(number), model, has_states=about["has_states"])
+                for number, (_, model) in enumerate(self._members)
+            )
             unit = Unit(scale, bool(about["difference"]), arrays.get("unit_floor"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise damaged(error) from error
         self._end = dataclasses.replace(end, static_names=names, static_numbers=numbers, place="input:1", line=1)
-        self._states, self._memory, self._unit, self.steps = states, memory, unit, steps
-
-    def _states_of(self, arrays: Mapping[str, NDArray[Any]]) -> States:
-        like = next(self._model.parameters())
-        start = self._model.stack.start(1, like)
-        return tuple(
-            tuple(
-                type(state)(
-                    *(
-                        torch.from_numpy(arrays[f"state_{layer}_{direction}_{name}"].copy()).to(like.device)
-                        for name in fields(state)
-                    )
-                )
-                for direction, state in enumerate(directions)
-            )
-            for layer, directions in enumerate(start)
-        )
+        self._kept, self._unit, self.steps = kept, unit, steps
 
 
 def _as_steps(row: object) -> object:
@@ -229,3 +257,12 @@ def _appended(end: Steps, new: Steps) -> Steps:
         old, coming = getattr(end, name), getattr(new, name)
         beside[name] = coming if old is None or coming is None else np.concatenate([old[: len(end)], coming])
     return dataclasses.replace(new, values=carried(values, ~np.isnan(values)), known=measured, observed=None, **beside)
+
+
+def _prefix(number: int) -> str:
+    """What the names of arrays of a network begin with; those of the first have none.
+
+    >>> _prefix(0), _prefix(1)
+    ('', '1_')
+    """
+    return f"{number}_" if number else ""

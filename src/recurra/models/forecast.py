@@ -49,7 +49,20 @@ class Observed(NamedTuple):
     expected: NDArray[np.float64]
     bounds: NDArray[np.float64]  # (2, T, d): the quantiles
     costs: NDArray[np.float64]  # −log p of each value, or what stands for it
-    tails: NDArray[np.float64]  # how probable a value is that lies as far out
+    sides: NDArray[np.float64]  # (2, T, d): P(X ≤ x) and P(X ≥ x)
+
+    @property
+    def tails(self) -> NDArray[np.float64]:
+        """(T, d): how probable a value is that lies as far out, on either side."""
+        return np.clip(2 * self.sides.min(0), 0.0, 1.0)
+
+
+class Followed(NamedTuple):
+    """The steps after some origins of one sequence that is known: first the right values being read, then its own."""
+
+    expected: NDArray[np.float64]  # (2, O, h, d)
+    costs: NDArray[np.float64]  # (2, O, h): the loss of a step
+    wanted: NDArray[np.float64]  # (O, h, d): what came; NaN where that is not known
 
 
 def combined_forecast(forecasts: Sequence[Forecast], *, coins: bool) -> Forecast:
@@ -75,6 +88,24 @@ def _combined_past(pasts: Sequence[Past | None]) -> Past | None:
     fans = [past.fan for past in known if past.fan is not None]
     fan = np.mean(fans, axis=0) if len(fans) == len(known) else None
     return Past(known[0].origins, np.mean([past.ahead for past in known], axis=0), fan)
+
+
+def combined_observed(observed: Sequence[Observed]) -> Observed:
+    """How a sequence looked to several models, whose distributions are mixed.
+
+    p(x_t) = (1/M) Σ_m p_m(x_t),     P(X_t ≤ x_t) = (1/M) Σ_m P_m(X_t ≤ x_t)
+
+    Expected values and the quantiles that nine of ten values should lie between are means, as in `combined_review`.
+    """
+    first, count = observed[0], len(observed)
+    if count == 1:
+        return first
+    with np.errstate(invalid="ignore"):  # NaN: steps that are not predicted
+        costs = -(np.logaddexp.reduce([-each.costs for each in observed], axis=0) - np.log(count))
+    expected, bounds, sides = (
+        np.mean([getattr(each, name) for each in observed], axis=0) for name in ("expected", "bounds", "sides")
+    )
+    return Observed(expected, bounds, costs, sides)
 
 
 def combined_review(

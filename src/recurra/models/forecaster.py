@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +29,32 @@ from recurra.recording import both
 from recurra.settings import Part, SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
+
+
+class Said(NamedTuple):
+    """How B rows go on."""
+
+    values: Tensor  # (B, h, d)
+    means: Tensor  # (B, h, d)
+    log_p: Tensor  # (B, h): of the values
+    fan: Tensor | None = None  # (B, h, L, d): quantiles at LEVELS, of direct forecasts
+
+    def rows(self, paths: NDArray[np.float64] | None = None) -> list[Forecast]:
+        """The forecast of each row, with its paths (n, h, d) if some were drawn."""
+        log_p = self.log_p.sum(1)
+        values, means, scores = (each.double().cpu().numpy() for each in (self.values, self.means, log_p))
+        fan = None if self.fan is None else self.fan.cpu().numpy()
+        return [
+            Forecast(
+                values[row],
+                means[row],
+                None if paths is None else paths[row],
+                float(scores[row]),
+                None if fan is None else fan[row],
+            )
+            for row in range(len(values))
+        ]
+
 
 AHEAD: dict[str, type[AtOnce]] = {"direct": Direct, "attention": Attending}
 """What makes all steps of a horizon at once, by the name in `model.ahead`."""
@@ -276,8 +303,8 @@ class Forecaster(nn.Module):
 
     def quantiles(self, features: Tensor, base: Tensor) -> Tensor:
         """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
-        found = [self.density.quantile(features, torch.full_like(base, level)) + base for level in LEVELS]
-        return torch.stack(found, dim=2).double()
+        found: Tensor = self.density.quantiles(features, LEVELS) + base.unsqueeze(2)
+        return found.double()
 
     def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
@@ -429,15 +456,11 @@ class Forecaster(nn.Module):
     ) -> list[Forecast]:
         """How each row goes on after its last step, from states and features (B, T, H) from the step `start` on."""
         if self.direct is not None:
-            return self._predicted(batch, outputs, states, last, horizon, start)
+            return self._directly(batch, outputs, states, last, horizon, start).rows()
         rows = len(last)
         every = torch.arange(rows, device=outputs.device)
-        features = outputs.new_zeros(rows, self.stack.output_size)
-        if outputs.shape[1]:
-            features = outputs[every, last - start]
-        coming = self.coming(batch, every, last, horizon) if outputs.shape[1] else None
-        found, seen = self.ahead(features, states, horizon, beside=coming)
-        log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool)).sum(1)
+        features, coming = self._last(batch, outputs, last, horizon, start)
+        said = self._recursively(features, states, horizon, coming)
         drawn = None
         if paths:
             # (B × paths, h, d), the paths of a row together
@@ -447,15 +470,37 @@ class Forecaster(nn.Module):
             coming = None if coming is None else coming.chosen(every.repeat_interleave(paths))
             drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
             drawn = drawn.reshape(rows, paths, horizon, self.size)
-        values, means, scores = (tensor.double().cpu().numpy() for tensor in (found, self.density.mean(seen), log_p))
-        return [
-            Forecast(values[row], means[row], drawn[row] if drawn is not None else None, float(scores[row]))
-            for row in range(rows)
-        ]
+        return said.rows(drawn)
 
-    def _predicted(
+    @torch.no_grad()
+    def forecast(self, batch: ForecasterBatch, horizon: int) -> Said:
+        """How each row goes on, without paths that are drawn, as tensors."""
+        read = self.questions(self.seen(batch))
+        outputs, states = self.read(read, beside=batch.beside)
+        last = (beside(read.lengths, outputs.values) - 1).clamp_min(0)
+        if self.direct is not None:
+            return self._directly(batch, outputs.values, states, last, horizon)
+        features, coming = self._last(batch, outputs.values, last, horizon)
+        return self._recursively(features, states, horizon, coming)
+
+    def _last(
+        self, batch: ForecasterBatch, outputs: Tensor, last: Tensor, horizon: int, start: int = 0
+    ) -> tuple[Tensor, Beside | None]:
+        """The features (B, H) of the last step of each row, and what is known of the steps after it."""
+        if not outputs.shape[1]:
+            return outputs.new_zeros(len(last), self.stack.output_size), None
+        every = torch.arange(len(last), device=outputs.device)
+        return outputs[every, last - start], self.coming(batch, every, last, horizon)
+
+    def _recursively(self, features: Tensor, states: States, horizon: int, coming: Beside | None) -> Said:
+        """How each row goes on step by step, each fed back."""
+        found, seen = self.ahead(features, states, horizon, beside=coming)
+        log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool))
+        return Said(found, self.density.mean(seen), log_p)
+
+    def _directly(
         self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int, start: int = 0
-    ) -> list[Forecast]:
+    ) -> Said:
         """How each row goes on directly after its last step, from the features (B, T, H) of its steps from `start`."""
         assert self.direct is not None
         rows = torch.arange(len(outputs), device=outputs.device)
@@ -466,14 +511,9 @@ class Forecaster(nn.Module):
         coming = self.coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
         best, features, base = self.directly(seen, states, recent, horizon, coming)
-        log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool)).sum(1)
-        tensors = (best, self.density.mean(features) + base, log_p)
-        found, means, scores = (tensor.double().cpu().numpy() for tensor in tensors)
-        fan = self.quantiles(features, base).cpu().numpy() if self.has_quantiles else None
-        return [
-            Forecast(found[row], means[row], None, float(scores[row]), None if fan is None else fan[row])
-            for row in range(len(outputs))
-        ]
+        log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool))
+        fan = self.quantiles(features, base) if self.has_quantiles else None
+        return Said(best, self.density.mean(features) + base, log_p, fan)
 
     def _last_seen(self, outputs: Tensor, last: Tensor, start: int = 0) -> Seen:
         """What is seen from the last steps (B,) of rows with features (B, T, H) that begin with the step `start`."""

@@ -70,8 +70,11 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
 
 
 @torch.no_grad()
-def run_free(model: NextToken, batch: TextBatch, *, context: int = 0) -> list[Exposed]:
-    """What rows of text cost, the right tokens being read, and the most probable ones after the first `context`."""
+def run_free(model: Any, batch: TextBatch, *, context: int = 0) -> list[Exposed]:
+    """What rows of text cost, the right tokens being read, and the most probable ones after the first `context`.
+
+    The model is a NextToken or a Mixture.
+    """
     inputs, lengths = batch.inputs.values, batch.inputs.lengths
     states = model.start(len(inputs))
     if context:

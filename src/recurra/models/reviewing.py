@@ -9,12 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from recurra.analysis.exposure import Exposed
-from recurra.densities import Bernoulli
 from recurra.encoders.covariates import Beside
 from recurra.metrics.forecast_errors import LEVELS
 from recurra.models.at_once import Seen, coming_values, recent_values
-from recurra.models.forecast import Observed, Review
+from recurra.models.forecast import Followed, Observed, Review
 from recurra.models.forecaster import Forecaster, chosen_states
 from recurra.models.series_batch import ForecasterBatch
 from recurra.padding import Padded
@@ -133,7 +131,7 @@ def observed(model: Forecaster, batch: ForecasterBatch) -> list[Observed]:
     read, targets = model.questions(model.seen(batch)), model.targets(batch)
     states: States | None = None
     rows, steps = len(read.lengths), targets.shape[1]
-    found = targets.new_full((5, rows, first + steps, model.size), torch.nan)
+    found = targets.new_full((6, rows, first + steps, model.size), torch.nan)
     outputs: Tensor | None = None
     for start in range(0, steps, CHUNK):
         end = min(start + CHUNK, steps)
@@ -143,13 +141,13 @@ def observed(model: Forecaster, batch: ForecasterBatch) -> list[Observed]:
         h, base = _next(model, batch, outputs, start, end)
         values = targets[:, start:end].nan_to_num(0.0) - base
         low, high = (model.density.quantile(h, torch.full_like(values, q)) + base for q in INSIDE)
-        costs, tails = model.density.costs(h, values), model.density.tail(h, values)
-        parts = torch.stack([model.density.mean(h) + base, low, high, costs, tails])
+        costs, (below, above) = model.density.costs(h, values), model.density.sides(h, values)
+        parts = torch.stack([model.density.mean(h) + base, low, high, costs, below, above])
         found[:, :, first + start : first + end] = parts.masked_fill(~features.mask.unsqueeze(-1), torch.nan)
     lengths = batch.values.lengths.tolist()
     numbers = found.double().cpu().numpy()
     return [
-        Observed(parts[0], parts[1:3], parts[3], parts[4])
+        Observed(parts[0], parts[1:3], parts[3], parts[4:])
         for parts in (numbers[:, row, :length] for row, length in enumerate(lengths))
     ]
 
@@ -157,31 +155,27 @@ def observed(model: Forecaster, batch: ForecasterBatch) -> list[Observed]:
 @torch.no_grad()
 def run_free(
     model: Forecaster, batch: ForecasterBatch, origins: Sequence[NDArray[np.int64]], *, horizon: int
-) -> list[Exposed]:
-    """What the steps after each origin cost, the right values being read, and the model's own.
-
-    The cost is the mean absolute error of what is expected, in units of the scaled values; of values that are 0 or
-    1, −log p of the step.
-    """
+) -> list[Followed]:
+    """What is expected of the steps after each origin, the right values being read, and the model's own."""
     first = 0 if model.from_nothing else 1
     read, targets = model.questions(model.seen(batch)), model.targets(batch)
     x = Padded(read.values[:, :-1], (read.lengths - 1).clamp_min(0))
     features, _, states_at = model.read_states(x, None, batch.beside)
-    h, found = features.values, list[Exposed]()
+    h, found = features.values, list[Followed]()
     for row, (length, begins) in enumerate(zip(batch.values.lengths.tolist(), origins, strict=True)):
         places = torch.from_numpy(begins - first).to(h.device)
-        costs = h.new_zeros(3, len(places), horizon, dtype=torch.float64)
-        if len(places):
-            some = places.split(_at_once(model))
-            free = torch.cat([_ahead_from(model, batch, h, states_at, row, at, 0, horizon)[1] for at in some])
-            later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
-            is_there = later < length - first
-            later = later.clamp(max=max(0, length - first - 1))
-            wanted = targets[row, later].masked_fill(~is_there.unsqueeze(2), torch.nan)
-            for number, each in enumerate((h[row, later], free)):
-                costs[number] = _cost(model, each, wanted).double()
-            costs[2] = (~wanted.isnan()).any(2).double()
-        found.append(Exposed(*costs.sum(1).cpu().numpy()))
+        later = places.unsqueeze(1) + torch.arange(horizon, device=h.device)
+        is_there = later < length - first
+        later = later.clamp(max=max(0, length - first - 1))
+        wanted = targets[row, later].masked_fill(~is_there.unsqueeze(2), torch.nan)
+        some = places.split(_at_once(model)) if len(places) else ()
+        free = [_ahead_from(model, batch, h, states_at, row, at, 0, horizon)[1] for at in some]
+        forced = h[row, later]
+        both = torch.stack([forced, torch.cat(free) if free else forced])
+        every = torch.ones_like(wanted[..., 0], dtype=torch.bool)
+        costs = torch.stack([model.density.loss(each, wanted, every) for each in both])
+        numbers = (each.double().cpu().numpy() for each in (model.density.mean(both), costs, wanted))
+        found.append(Followed(*numbers))
     return found
 
 
@@ -234,13 +228,6 @@ def _reviewed(
     best, features, base = model.directly(seen, states, recent, horizon, coming)
     fan = model.quantiles(features, base) if model.has_quantiles else best.new_zeros(0)
     return best, fan
-
-
-def _cost(model: Forecaster, features: Tensor, wanted: Tensor) -> Tensor:
-    """(O, h): what each step (O, h, d) costs; 0 for one of which nothing is known."""
-    if isinstance(model.density, Bernoulli):
-        return model.density.loss(features, wanted, torch.ones_like(wanted[..., 0], dtype=torch.bool))
-    return (model.density.mean(features) - wanted).abs().nanmean(2).nan_to_num(0.0)
 
 
 def _fan(

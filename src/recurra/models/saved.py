@@ -99,14 +99,15 @@ def put_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> 
     model.load_state_dict(dict(tensors))
 
 
-def fingerprint(model: nn.Module) -> str:
-    """The SHA-256 of all weights with their names.
+def fingerprint(*models: nn.Module) -> str:
+    """The SHA-256 of all weights with their names, one model after the other.
 
     >>> fingerprint(nn.Linear(1, 1)) == fingerprint(nn.Linear(1, 1))
     False
     """
     found = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    for model in models:
+        for name, tensor in sorted(model.state_dict().items()):
+            found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+            found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return found.hexdigest()

@@ -30,3 +30,8 @@ class Together(nn.Module):
     def __deepcopy__(self, memo: dict[int, Any]) -> Together:
         """Networks of their own; a task never changes, and need not be copied."""
         return Together(self.tasks, [copy.deepcopy(member, memo) for member in self.members])
+
+
+def pairs_of(task: Any, model: nn.Module) -> list[tuple[Any, nn.Module]]:
+    """Each task and its network, of one run or of several that answer together."""
+    return model.pairs if isinstance(model, Together) else [(task, model)]

@@ -22,6 +22,8 @@ class InTorch:
     [2.0, 2.0, 2.0]
     """
 
+    name = "torch"
+
     def __init__(self, functions: Sequence[Recordable], device: str | torch.device = "cpu") -> None:
         self._functions, self._device = {each.name: each for each in functions}, device
         self.program = Program({each.name: self._described(each) for each in functions}, {})

@@ -14,6 +14,8 @@ from recurra.generation.growing import Language
 from recurra.generation.writer import Writer
 from recurra.predictors.predictor import Predictor
 from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.searching import Begun, Wanted, searched_in_c, why_not_in_c
+from recurra.search.rules import Rules
 from recurra.search.sampling import Filter
 from recurra.search.search import Hypothesis, Step, selected
 
@@ -173,10 +175,9 @@ class LanguageModelPredictor(Predictor[Output]):
 class ProgramVoice:
     """An exported language model as the voice of a writer."""
 
-    on_device = False
-
     def __init__(self, predictor: LanguageModelPredictor[Any], running: Running) -> None:
         self.predictor, self.running = predictor, running
+        self.on_device = why_not_in_c(running, Wanted("sampling", 1, ())) is None  # C draws whole texts
 
     def after(self, read: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], Any]:
         distinct = {tuple(tokens): number for number, tokens in enumerate(dict.fromkeys(map(tuple, read)))}
@@ -200,4 +201,14 @@ class ProgramVoice:
     def drawn(
         self, read: Sequence[Sequence[int]], *, length: int, ends: Sequence[int], keep: Filter, seed: int, first: int
     ) -> list[Hypothesis]:
-        raise AssertionError("an exported model is on no device")
+        tokens, states = self.after(read)
+        wanted = Wanted(
+            search="sampling",
+            length=length,
+            ends=ends,
+            rules=Rules(banned=keep.banned),
+            keep=keep._replace(banned=()),
+            seed=seed,
+            numbers=range(first, first + len(read)),
+        )
+        return [drawn for [drawn] in searched_in_c(self.running, Begun(tokens, states), wanted)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError
 from recurra.predictors.trees import leaves, named, refilled
+from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ class Predictor(ABC, Generic[Output]):
     def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Output] | None:
         """Outputs to be scored, where rows follow on each other and are not predicted apart; None: they are."""
         return None
+
+    def usual(self) -> Usual:
+        """How a C program looks for answers where it says nothing else; empty where there is no search."""
+        return {}
 
     def refusal_of_streams(self, model: Any) -> str | None:
         """Why a model cannot read endless input, one element after the other; None: it can. (torch)"""

@@ -14,7 +14,9 @@ from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
 from recurra.predictors.predictor import Predictor, padded
 from recurra.predictors.trees import leaves, named, refilled
+from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.searching import Begun, Wanted, searched_in_c, usual, why_not_in_c
 from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
 from recurra.search.search import Hypothesis
 from recurra.sequences.written import Written
@@ -165,6 +167,9 @@ class ToSequencePredictor(Predictor[Written]):
 
     # What is computed
 
+    def usual(self) -> Usual:
+        return usual(self.task.settings.decoding, self.task.search_tokens, self.first)
+
     def given(self, every: Rows) -> dict[str, NDArray[Any]]:
         """Rows as the inputs of `start`."""
         source, lengths = padded(
@@ -262,21 +267,30 @@ class ToSequencePredictor(Predictor[Written]):
         most, rules = bounds(
             decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
         )
-        every: dict[str, Any] = {
-            "length": most,
-            "ends": [self.task.search_tokens.end],
-            "rules": rules,
-            "length_penalty": decoding.length_penalty,
-            "watch": search.watched if watch or decoding.coverage_penalty else None,
-            "coverage_penalty": decoding.coverage_penalty,
-            "places": mask if decoding.coverage_penalty else None,
-        }
+        ends = [self.task.search_tokens.end]
         numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
         if draws is not None:
             numbers = [*map(operator.add, numbers, draws)]
         tokens = np.full(len(lengths), self.first, np.int64)
-        begun = (search.step, tokens, search.moving, search.fixed)
-        return searched_on_host(begun, decoding, every, numbers=numbers, record=record)
+        is_watched = watch or decoding.coverage_penalty > 0
+        places = mask if decoding.coverage_penalty else None
+        wanted = Wanted.by(
+            decoding, length=most, ends=ends, rules=rules, numbers=numbers, watches=is_watched, places=places
+        )
+        if record is None and why_not_in_c(search.running, wanted) is None:
+            begun = Begun(tokens, search.moving[:-1], search.fixed, search.extra)
+            return searched_in_c(search.running, begun, wanted)
+        every: dict[str, Any] = {
+            "length": most,
+            "ends": ends,
+            "rules": rules,
+            "length_penalty": decoding.length_penalty,
+            "watch": search.watched if is_watched else None,
+            "coverage_penalty": decoding.coverage_penalty,
+            "places": places,
+        }
+        host = (search.step, tokens, search.moving, search.fixed)
+        return searched_on_host(host, decoding, every, numbers=numbers, record=record)
 
 
 class Decoding:

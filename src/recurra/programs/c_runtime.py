@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from recurra.engines.c_prelude import prelude
+from recurra.programs.c_narrow import NARROW
+from recurra.programs.c_products import PRODUCTS
 
 HEAD = """\
 #include <math.h>
@@ -12,8 +14,10 @@ HEAD = """\
 
 #if defined(__GNUC__)
 #define UNUSED __attribute__((unused))
+#define INLINED __attribute__((unused, always_inline))
 #else
 #define UNUSED
+#define INLINED
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
 #define EACH _Pragma("GCC ivdep")
@@ -25,128 +29,29 @@ HEAD = """\
 static void *(*const volatile taken)(size_t) = malloc;
 
 enum { RECURRA_OK = 0, RECURRA_SIZES = 1, RECURRA_MEMORY = 2, RECURRA_IDS = 3, RECURRA_WEIGHTS = 4 };
+enum { RECURRA_NUMBERS = 5, RECURRA_RULES = 6 };
 """
 
-PRODUCTS = """\
-#if defined(__AVX512F__)
-#define VECTOR 16
-#define ROWS 4
-#elif defined(__AVX__)
-#define VECTOR 8
-#define ROWS 2
-#else
-#define VECTOR 4
-#define ROWS 2
-#endif
-#define PANEL (4 * VECTOR)
-
-typedef float vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
-
-static inline UNUSED int64_t panels_of(int64_t n) { return (n + PANEL - 1) / PANEL * PANEL; }
-
-/* A matrix w[k, n], its numbers sk and sn apart, in panels of PANEL columns, zeros behind the last one. */
-static UNUSED void pack(const float *w, int64_t K, int64_t N, int64_t sk, int64_t sn, float *out) {
-    for (int64_t n = 0; n < N; n += PANEL)
-        for (int64_t k = 0; k < K; k++)
-            for (int64_t j = 0; j < PANEL; j++) *out++ = n + j < N ? w[k * sk + (n + j) * sn] : 0;
-}
-
-#define FROM_FLOAT(p, i) (*(const vector *)((p) + (i) * VECTOR))
-
-#define ROWS_OF_PANEL(COUNT) \\
-    { \\
-        vector s[COUNT][4]; \\
-        for (int r = 0; r < COUNT; r++) \\
-            for (int i = 0; i < 4; i++) s[r][i] = (vector){0}; \\
-        const float *p = panel; \\
-        for (int64_t k = 0; k < K; k++, p += PANEL) { \\
-            const vector w0 = FROM_FLOAT(p, 0), w1 = FROM_FLOAT(p, 1), w2 = FROM_FLOAT(p, 2), w3 = FROM_FLOAT(p, 3); \\
-            for (int r = 0; r < COUNT; r++) { \\
-                const float x = a[(m + r) * lda + k]; \\
-                s[r][0] += x * w0; \\
-                s[r][1] += x * w1; \\
-                s[r][2] += x * w2; \\
-                s[r][3] += x * w3; \\
-            } \\
-        } \\
-        for (int r = 0; r < COUNT; r++) { \\
-            float *o = out + (m + r) * N + n, sums[PANEL]; \\
-            for (int i = 0; i < 4; i++) *(vector *)(sums + i * VECTOR) = s[r][i]; \\
-            memcpy(o, sums, (size_t)width * sizeof(float)); \\
-        } \\
-    }
-
-/* out[m, n] = sum over k of a[m, k] w[k, n]; w as `pack` lays it out, the rows of a are lda apart. */
-static UNUSED void product(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const float *packed,
-                           float *out) {
-    for (int64_t n = 0; n < N; n += PANEL) {
-        const float *panel = packed + n * K;
-        const int64_t width = N - n < PANEL ? N - n : PANEL;
-        int64_t m = 0;
-        for (; m + ROWS <= M; m += ROWS) ROWS_OF_PANEL(ROWS)
-        for (; m < M; m++) ROWS_OF_PANEL(1)
-    }
-}
-
-static inline UNUSED float dot(const float *a, const float *b, int64_t n) {
+ROWS = """\
+static UNUSED float sum_of(const float *a, int64_t n) {
+    const int64_t whole = n - n % (2 * VECTOR);
     vector s[2] = {{0}, {0}};
-    int64_t k = 0;
-    for (; k + 2 * VECTOR <= n; k += 2 * VECTOR) {
-        s[0] += FROM_FLOAT(a + k, 0) * FROM_FLOAT(b + k, 0);
-        s[1] += FROM_FLOAT(a + k, 1) * FROM_FLOAT(b + k, 1);
-    }
-    s[0] += s[1];
-    float sum = 0;
-    for (int i = 0; i < VECTOR; i++) sum += s[0][i];
-    for (; k < n; k++) sum += a[k] * b[k];
-    return sum;
-}
-
-static inline UNUSED float sum_of(const float *a, int64_t n) {
-    vector s[2] = {{0}, {0}};
-    int64_t k = 0;
-    for (; k + 2 * VECTOR <= n; k += 2 * VECTOR) s[0] += FROM_FLOAT(a + k, 0), s[1] += FROM_FLOAT(a + k, 1);
-    s[0] += s[1];
-    float sum = 0;
-    for (int i = 0; i < VECTOR; i++) sum += s[0][i];
-    for (; k < n; k++) sum += a[k];
+    for (int64_t k = 0; k < whole; k += 2 * VECTOR) s[0] += VECTOR_AT(a + k), s[1] += VECTOR_AT(a + k + VECTOR);
+    float sum = total_of(s[0] + s[1]);
+    for (int64_t k = whole; k < n; k++) sum += a[k];
     return sum;
 }
 
 /* A maximum of which one number is not a number is none either. */
-static inline UNUSED float max_of(const float *a, int64_t n) {
-    float most[VECTOR], none = 0;
-    for (int i = 0; i < VECTOR; i++) most[i] = -INFINITY;
-    int64_t k = 0;
-    for (; k + VECTOR <= n; k += VECTOR)
-        for (int i = 0; i < VECTOR; i++) most[i] = a[k + i] > most[i] ? a[k + i] : most[i];
-    for (; k < n; k++) most[0] = a[k] > most[0] ? a[k] : most[0];
-    for (int i = 1; i < VECTOR; i++) most[0] = most[i] > most[0] ? most[i] : most[0];
-    for (k = 0; k < n; k++) none += a[k] != a[k];
-    return none ? NAN : most[0];
-}
-
-/* out[g, m, n] = sum over k of a[g, m, k] b[g, k, n], of matrices whose numbers are so far apart. */
-static UNUSED void multiply(int64_t G, int64_t M, int64_t K, int64_t N, const float *a, int64_t ag, int64_t am,
-                            int64_t ak, const float *b, int64_t bg, int64_t bk, int64_t bn, float *out) {
-    for (int64_t g = 0; g < G; g++)
-        for (int64_t m = 0; m < M; m++, out += N) {
-            const float *x = a + g * ag + m * am, *y = b + g * bg;
-            if (ak == 1 && bk == 1) {
-                for (int64_t n = 0; n < N; n++) out[n] = dot(x, y + n * bn, K);
-                continue;
-            }
-            for (int64_t n = 0; n < N; n++) out[n] = 0;
-            for (int64_t k = 0; k < K; k++) {
-                const float c = x[k * ak];
-                if (bn == 1) {
-                    EACH
-                    for (int64_t n = 0; n < N; n++) out[n] += c * y[k * bk + n];
-                } else {
-                    for (int64_t n = 0; n < N; n++) out[n] += c * y[k * bk + n * bn];
-                }
-            }
-        }
+static UNUSED float max_of(const float *a, int64_t n) {
+    const int64_t whole = n - n % (2 * VECTOR);
+    float most[2 * VECTOR];
+    for (int i = 0; i < 2 * VECTOR; i++) most[i] = -INFINITY;
+    for (int64_t k = 0; k < whole; k += 2 * VECTOR)
+        for (int i = 0; i < 2 * VECTOR; i++) most[i] = r_max(a[k + i], most[i]);
+    for (int64_t k = whole; k < n; k++) most[0] = r_max(a[k], most[0]);
+    for (int i = 1; i < 2 * VECTOR; i++) most[0] = r_max(most[i], most[0]);
+    return most[0];
 }
 
 /* out[b, f, i, j] += sums over the channels and the window; arrays without gaps, out filled with zeros. */
@@ -176,14 +81,78 @@ static UNUSED void convolve(const float *x, const float *w, float *out, int64_t 
 """
 
 NUMBERS = """\
+/* Whole numbers that leave their range come back at its other end, as in NumPy; what is divided by 0 is 0. */
+static inline UNUSED int64_t wrapped_sum(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline UNUSED int64_t wrapped_difference(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline UNUSED int64_t wrapped_product(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 static inline UNUSED int64_t floor_divided(int64_t a, int64_t b) {
+    if (b == -1) return wrapped_difference(0, a);
     return b ? a / b - (a % b && (a < 0) != (b < 0)) : 0;
 }
-static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) { return b ? a - floor_divided(a, b) * b : 0; }
+static inline UNUSED int64_t rest_of(int64_t a, int64_t b) { return b && b != -1 ? a % b : 0; }
+static inline UNUSED int64_t remainder_of(int64_t a, int64_t b) {
+    const int64_t rest = rest_of(a, b);
+    return rest && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 static inline UNUSED int64_t larger_size(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Bytes of an array, in whole lines of a cache. */
-static inline UNUSED size_t room(int64_t count, size_t each) { return ((size_t)count * each + 63) / 64 * 64; }
+/* Arrays begin at a line of the cache: vectors that lie across two of them take twice as long. */
+#define ALIGNED 64
+/* Bytes of an array, in whole lines. Where addresses have 32 bits, these may be more than there are. */
+static inline UNUSED uint64_t room(int64_t count, size_t each) {
+    return ((uint64_t)count * each + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+/* Numbers that one array has at most, and bytes that are asked for at once. */
+#define MOST_NUMBERS (PTRDIFF_MAX > INT32_MAX ? 1099511627776.0 : 268435455.0)
+#define MOST_BYTES ((uint64_t)PTRDIFF_MAX - 4096)
+static inline UNUSED char *aligned(void *memory) {
+    return (char *)memory + (ALIGNED - (uintptr_t)memory % ALIGNED) % ALIGNED;
+}
+
+/* Memory for a call, after its size: that of an earlier call if it is large enough, because fresh memory comes in pages
+   that the system has to clear. Calls at the same time each have their own. */
+#define MOST_SPARE ((size_t)1 << 28)
+static UNUSED void *borrowed(void **spare, size_t need) {
+    size_t *found = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQ_REL);
+    if (found && *found >= need) return found;
+    free(found);
+    found = taken(need + 2 * ALIGNED);
+    if (found) *found = need;
+    return found;
+}
+static UNUSED void give_back(void **spare, void *found) {
+    free(*(size_t *)found > MOST_SPARE ? found : __atomic_exchange_n(spare, found, __ATOMIC_ACQ_REL));
+}
+"""
+
+STEPS = """\
+/* The largest length of rows, -1 if one of them is none. */
+static UNUSED int64_t longest_of(const int64_t *lengths, int64_t B, int64_t T) {
+    int64_t most = 0;
+    for (int64_t b = 0; b < B; b++) {
+        if (lengths[b] < 0 || lengths[b] > T) return -1;
+        most = larger_size(most, lengths[b]);
+    }
+    return most;
+}
+
+/* The same; also the numbers of the rows, the longest first, and how many of them are longer than t, for each t up to
+   T. There is room for 2 (T + 1) numbers in `active`. */
+static UNUSED int64_t longest_first(const int64_t *lengths, int64_t B, int64_t T, int64_t *order, int64_t *active) {
+    const int64_t most = longest_of(lengths, B, T);
+    int64_t *const next = active + T + 1, longer = 0;
+    if (most < 0) return most;
+    for (int64_t t = 0; t <= T; t++) active[t] = 0;
+    for (int64_t b = 0; b < B; b++) active[lengths[b]]++;
+    for (int64_t t = T; t >= 0; t--) {
+        const int64_t as_long = active[t];
+        active[t] = next[t] = longer;
+        longer += as_long;
+    }
+    for (int64_t b = 0; b < B; b++) order[next[lengths[b]]++] = b;
+    return most;
+}
 """
 
 WEIGHTS = """\
@@ -204,4 +173,4 @@ def runtime() -> str:
     """All of the above; what a program does not use, compilers leave out."""
     functions = prelude(is_double=False).replace("static inline", "static inline UNUSED")
     functions = "\n".join(line for line in functions.splitlines() if not line.startswith("#include"))
-    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, WEIGHTS])
+    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, NARROW, ROWS, STEPS, WEIGHTS])

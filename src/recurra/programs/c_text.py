@@ -11,8 +11,10 @@ All memory of a call is taken at once, after every size was looked at. Ids are c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from recurra.programs.c_runtime import runtime
@@ -25,7 +27,9 @@ from recurra.programs.program import (
     Operation,
     Program,
     Value,
+    sizes_of,
 )
+from recurra.programs.rows import has_rows_alone
 from recurra.programs.shapes import Condition, conditions
 from recurra.programs.sizes import Size, product_of, quotient
 
@@ -36,10 +40,12 @@ C_TYPES = {
     "int32": "int32_t",
     "uint8": "uint8_t",
     "bool": "uint8_t",
+    "int8": "int8_t",
+    "bfloat16": "uint16_t",
 }
-BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1}
+BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "int8": 1, "bfloat16": 2}
 
-STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS")
+STATUS = ("OK", "SIZES", "MEMORY", "IDS", "WEIGHTS", "NUMBERS", "RULES")
 """What a function of C returns, by its name."""
 
 MAGIC = b"recurra weights\n"
@@ -66,6 +72,17 @@ DEAR |= {"sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "
 
 MOST_INLINE = 12
 """Operations, at most, that are written out where a value is used, if several use it."""
+
+PART = 512
+"""Numbers of a row that are computed before they are added up."""
+
+FROM_INPUT = re.compile(r"\bin_\w+\[")
+
+MOST_OF_NAME = 1 << 30
+"""A size that has a name is no larger."""
+
+MOST_EXACT = 1 << 53
+"""Whole numbers up to this one are numbers of C's double, too."""
 
 ZERO = Size()
 ONE = Size.of(1)
@@ -119,6 +136,8 @@ def c_size(size: Size) -> str:
 
     >>> c_size(Size.read("2*B*T+1")), c_size(Size.read("0")), c_size(Size.read("(T+1)//2"))
     ('2 * n_B * n_T + 1', '0', '((n_T + 1) / 2)')
+    >>> c_size(Size.read("(T-1)//2"))
+    'floor_divided(n_T - 1, 2)'
     """
     parts: list[str] = []
     for product, coefficient in size.terms:
@@ -135,8 +154,9 @@ def c_factor(factor: str) -> str:
     """A name as a variable, of a loop or of a size; a quotient."""
     if factor.startswith("("):
         whole, over = quotient(factor)
-        by = str(over) if isinstance(over, int) else f"larger_size(1, n_{over})"
-        return f"(({c_size(whole)}) / {by})"
+        if isinstance(over, int) and all(coefficient > 0 for _, coefficient in whole.terms):
+            return f"(({c_size(whole)}) / {over})"  # names are not negative, so nothing is rounded up
+        return f"floor_divided({c_size(whole)}, {over if isinstance(over, int) else f'n_{over}'})"
     return factor if factor[:2] in ("i_", "t_") else f"n_{factor}"
 
 
@@ -171,6 +191,34 @@ def load(array: Array, indices: Sequence[Size]) -> str:
     return f"{array.base}[{c_size(at)}]"
 
 
+def c_count(shape: Sequence[Size]) -> str:
+    """How many numbers an array of a shape has, in C; not multiplied out, so that nothing between is larger."""
+    count = product_of(shape)
+    return c_size(count) if count.constant is not None else " * ".join(f"({c_size(size)})" for size in shape)
+
+
+def largest(size: Size) -> int:
+    """What a size is at most, nothing taken from it, whatever its names are."""
+    return sum(abs(coefficient) * math.prod(map(_largest_factor, product)) for product, coefficient in size.terms)
+
+
+def _largest_factor(factor: str) -> int:
+    return largest(quotient(factor)[0]) if factor.startswith("(") else MOST_OF_NAME
+
+
+def magnitude(size: Size) -> str:
+    """The same in C, as a double, for the names that there are.
+
+    >>> magnitude(Size.read("3*B*T-T"))
+    '(3.0 * n_B * n_T + 1.0 * n_T)'
+    """
+    parts = []
+    for product, coefficient in size.terms:
+        factors = [magnitude(quotient(each)[0]) if each.startswith("(") else f"n_{each}" for each in product]
+        parts.append(" * ".join([f"{abs(coefficient)}.0", *factors]))
+    return f"({' + '.join(parts) or '0.0'})"
+
+
 def broadcast(indices: Sequence[Size], shape: Sequence[Size]) -> tuple[Size, ...]:
     """Indices of a result as those of an operand that is spread over it."""
     own = indices[len(indices) - len(shape) :]
@@ -186,6 +234,20 @@ def c_number(value: float | int | bool, kind: str) -> str:
             return f"{'-' if number < 0 else ''}({C_TYPES[kind]})INFINITY"
         return f"({number!r}{'f' if kind == 'float32' else ''})"
     return f"INT64_C({int(value)})" if abs(int(value)) > 1 << 30 else f"({int(value)})"
+
+
+WHOLE = {"add": "wrapped_sum", "sub": "wrapped_difference", "mul": "wrapped_product"}
+"""What is done to whole numbers, by functions of C whose sums wrap around."""
+WHOLE |= {"floor_divide": "floor_divided", "remainder": "remainder_of", "fmod": "rest_of"}
+
+
+def ends_of(kind: str) -> tuple[str, str]:
+    """The least and the largest number of a type."""
+    if kind.startswith("float"):
+        return c_number(-math.inf, kind), c_number(math.inf, kind)
+    return (
+        ("0", "1" if kind == "bool" else "255") if BYTES[kind] == 1 else (f"{kind.upper()}_MIN", f"{kind.upper()}_MAX")
+    )
 
 
 IN_PLACE = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -214,6 +276,10 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
     a = arguments[0]
     if kind == "cast":
         return f"({a} != 0)" if result == "bool" else f"({C_TYPES[result]}){a}"
+    if kind == "add" and result == "bool":
+        return f"({a} | {arguments[1]})"
+    if kind in WHOLE and not computing.startswith("float"):
+        return f"({C_TYPES[result]}){WHOLE[kind]}({a}, {arguments[1]})"
     if kind in IN_PLACE:
         return f"({a} {IN_PLACE[kind]} {arguments[1]})"
     if kind == "where":
@@ -223,7 +289,7 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
     if kind == "not":
         return f"(!{a})"
     if kind == "neg":
-        return f"(-{a})"
+        return f"(-{a})" if computing.startswith("float") else f"({C_TYPES[result]})wrapped_difference(0, {a})"
     if computing.startswith("float"):
         suffix = "f" if computing == "float32" else ""
         if kind == "div":
@@ -239,15 +305,10 @@ def c_operation(kind: str, arguments: Sequence[str], computing: str, result: str
         if computing == "float32":
             return f"{OF_FLOAT[kind]}({', '.join(arguments)})"
         return OF_DOUBLE.get(kind, kind + "({0})").format(*arguments)
-    if kind in ("floor_divide", "remainder"):
-        name = "floor_divided" if kind == "floor_divide" else "remainder_of"
-        return f"{name}({a}, {arguments[1]})"
-    if kind == "fmod":
-        return f"({arguments[1]} ? {a} % {arguments[1]} : 0)"
     if kind in ("maximum", "minimum"):
         return f"({a} {'>' if kind == 'maximum' else '<'} {arguments[1]} ? {a} : {arguments[1]})"
     if kind == "abs":
-        return f"({a} < 0 ? -{a} : {a})"
+        return f"({C_TYPES[result]})({a} < 0 ? wrapped_difference(0, {a}) : {a})"
     if kind in ("floor", "ceil", "round", "trunc"):
         return str(a)
     if kind == "relu":
@@ -265,6 +326,7 @@ class Printer:
         self.lines: list[str] = []
         self.depth = 1
         self.rooms: list[tuple[str, str, str]] = []  # name, type and size of what is taken from memory
+        self.bounds: dict[str, None] = {}  # what sizes must not pass, so that the checks can compute with them
         self.checks: dict[str, None] = {}
         self.count = 0
 
@@ -301,15 +363,18 @@ class Printer:
     # Sizes
 
     def check(self, condition: Condition) -> None:
-        sides = [" * ".join(f"({c_size(size)})" for size in side) or "1" for side in (condition.left, condition.right)]
+        # As double, products of any sizes are compared rightly: those of shapes are below 2^40.
+        cast = "(double)" if len(condition.left) > 1 or len(condition.right) > 1 else ""
+        sides = [
+            " * ".join(f"{cast}({c_size(size)})" for size in side) or "1" for side in (condition.left, condition.right)
+        ]
         self.checks[f"{sides[0]} {'==' if condition.is_equal else '<='} {sides[1]}"] = None
 
     # Values
 
     def room(self, kind: str, shape: Sequence[Size], name: str | None = None) -> Array:
         name = self.fresh("v") if name is None else name
-        count = product_of(shape)
-        self.rooms.append((name, C_TYPES[kind], c_size(count)))
+        self.rooms.append((name, C_TYPES[kind], c_count(shape)))
         self.limit(shape)
         return Array(name, kind, tuple(shape), standard(shape))
 
@@ -319,12 +384,18 @@ class Printer:
             return
         for size in shape:
             if size.constant is None:
+                self.bound(size)
                 self.checks[f"{c_size(size)} >= 0"] = None
         factors = [
             str(size.constant) if size.constant is not None else f"(double)larger_size(1, {c_size(size)})"
             for size in shape
         ]
-        self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < 1099511627776.0"] = None
+        self.checks[" * ".join(sorted(factors, key=lambda each: each.isdigit())) + " < MOST_NUMBERS"] = None
+
+    def bound(self, size: Size) -> None:
+        """No size is so large, before anything is taken from it, that a whole number of C could not hold it."""
+        if largest(size) > MOST_EXACT:
+            self.bounds[f"{magnitude(size)} < {float(MOST_EXACT)!r}"] = None
 
     def print(self) -> list[str]:
         """The function, as lines."""
@@ -332,34 +403,46 @@ class Printer:
         for number, each in enumerate(self.function.inputs):
             shape = each.value.shape
             self.limit(shape)
-            scope.held[number] = Array(c_name(each.name), each.value.type, shape, standard(shape))
+            scope.held[number] = Array(f"in_{each.name}", each.value.type, shape, standard(shape))
         scope.print()
-        for (name, operand), value in zip(
-            self.function.outputs, output_values(self.function, self.whole.program), strict=True
-        ):
+        values = output_values(self.function, self.whole.program)
+        # An output may lie where an input does: all inputs are read before any output is written.
+        outputs = [scope.without_inputs(operand) for _, operand in self.function.outputs]
+        for (name, operand), value, held in zip(self.function.outputs, values, outputs, strict=True):
             shape = value.shape
             self.limit(shape)
-            held = scope.of(operand)
-            target = Array(f"out_{c_name(name)}", value.type, shape, standard(shape))
+            target = Array(f"out_{name}", value.type, shape, standard(shape))
             scope.store(held, operand, target)
-        return self.assembled()
+        return [*self.fitting(values), *self.assembled()]
+
+    def fitting(self, values: Sequence[Value]) -> list[str]:
+        """What looks at the sizes, and tells how many numbers each output has."""
+        prefix, name = self.whole.prefix, self.name.removeprefix(self.whole.prefix)
+        names = self.function.names
+        found = [f"int {prefix}_sizes_of{name}({', '.join(self.whole.sizes(self.function))}) {{"]
+        if names:
+            limits = [f"n_{name} < 0 || n_{name} > {MOST_OF_NAME}" for name in names]
+            found.append(f"    if ({' || '.join(limits)}) return RECURRA_SIZES;")
+        found += [f"    if (!({check})) return RECURRA_SIZES;" for check in (*self.bounds, *self.checks)]
+        found.append("    if (counts) {" if values else "    (void)counts;")
+        found += [f"        counts[{number}] = {c_count(value.shape)};" for number, value in enumerate(values)]
+        return [*found, *(["    }"] if values else []), "    return RECURRA_OK;", "}", ""]
 
     def assembled(self) -> list[str]:
         names = self.function.names
-        head = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
-        limits = [f"n_{name} < 0 || n_{name} > 1073741824" for name in names]
-        found = [*head, "    int status = RECURRA_OK;", "    (void)model;"]
-        found += [f"    (void)n_{name};" for name in names]
-        if limits:
-            found.append(f"    if ({' || '.join(limits)}) return RECURRA_SIZES;")
-        found += [f"    if (!({check})) return RECURRA_SIZES;" for check in self.checks]
+        prefix, name = self.whole.prefix, self.name.removeprefix(self.whole.prefix)
+        found = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
+        found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
+        found += ["    if (status) return status;", "    (void)model;"]
         if self.rooms:
-            found.append("    size_t need = 0;")
+            found.append("    uint64_t need = 0;")
             for name, kind, count in self.rooms:
                 found.append(f"    const size_t at_{name} = need;")
                 found.append(f"    need += room({count}, sizeof({kind}));")
-            found.append("    char *const memory = taken(need + 1);")
-            found.append("    if (!memory) return RECURRA_MEMORY;")
+            found.append("    if (need > MOST_BYTES) return RECURRA_MEMORY;")
+            found.append("    void *const found = borrowed(model->spare, (size_t)need);")
+            found.append("    if (!found) return RECURRA_MEMORY;")
+            found.append("    char *const memory = aligned((size_t *)found + 1);")
             for name, kind, _ in self.rooms:
                 found.append(f"    {kind} *const {name} = ({kind} *)(memory + at_{name});")
         found += self.lines
@@ -367,7 +450,7 @@ class Printer:
         if uses_end:
             found.append("end:")
         if self.rooms:
-            found.append("    free(memory);")
+            found.append("    give_back(model->spare, found);")
         found += ["    return status;", "}", ""]
         return found
 
@@ -384,12 +467,6 @@ def output_values(function: Function, program: Program) -> list[Value]:
         else:
             found.append(Value("float32", ()))
     return found
-
-
-def c_name(name: str) -> str:
-    """A name of a program as C may have it."""
-    text = "".join(each if each.isascii() and each.isalnum() else "_" for each in name)
-    return text if text[:1].isalpha() else f"x_{text}"
 
 
 class Scope:
@@ -415,9 +492,13 @@ class Scope:
         return Expression(chosen, (), lambda loop, indices: c_number(value, chosen))
 
     def print(self) -> None:
+        for size in sizes_of(self.function):
+            self.p.bound(size)
         number = len(self.function.inputs)
         for op in self.function.operations:
             operands = [self.value_of(each) for each in op.operands]
+            for value in op.results:
+                self.p.limit(value.shape)
             for condition in conditions(op, operands):
                 self.p.check(condition)
             found = self.operation(op, operands)
@@ -447,6 +528,15 @@ class Scope:
         if isinstance(operand, int):
             self.held[operand] = array
         return array
+
+    def without_inputs(self, operand: Operand) -> Held:
+        """An operand that is put into memory if an input of the function is still read where it is used."""
+        held = self.of(operand)
+        loop = Loop(self.p)
+        text = loop.number(held, key_of(self, operand), tuple(Size.named(f"i_{dim}") for dim in range(len(held.shape))))
+        if not any(FROM_INPUT.search(line) for line in (*loop.lines, text)):
+            return held
+        return self.memory(operand) if isinstance(held, Expression) else self.whole_copy(held)
 
     def whole(self, operand: Operand) -> Array:
         """An operand as an array without gaps."""
@@ -492,7 +582,8 @@ class Scope:
         if op.kind == "where":
             kinds, computing = ["bool", result, result], result
         parts = [
-            (self.of(operand, kind), key_of(self, operand)) for operand, kind in zip(op.operands, kinds, strict=True)
+            (self.of(operand, kind), key_of(self, operand, kind))
+            for operand, kind in zip(op.operands, kinds, strict=True)
         ]
 
         def write(loop: Loop, indices: tuple[Size, ...]) -> str:
@@ -504,8 +595,9 @@ class Scope:
         return Expression(result, shape, write, dear, 1 + sum(each.length for each in inner))
 
     def print_full(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        number = self.of(op.operands[0], op.results[0].type)
-        return Expression(op.results[0].type, shape, lambda loop, indices: loop.number(number, None, ()))
+        operand, kind = op.operands[0], op.results[0].type
+        number, key = self.of(operand, kind), key_of(self, operand, kind)
+        return Expression(kind, shape, lambda loop, indices: loop.number(number, key, ()))
 
     def print_iota(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         start, step = op.details["start"], op.details["step"]
@@ -598,31 +690,22 @@ class Scope:
     def reduction(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         operand, kind, result = op.operands[0], op.kind, op.results[0].type
         held, dims = self.of(operand), op.details["dims"]
-        if isinstance(held, Expression) and held.dear:
+        last = len(held.shape) - 1
+        in_parts = list(dims) == [last] and kind in ("sum", "max") and result == held.type == "float32"
+        if isinstance(held, Expression) and held.dear and not in_parts:
             held = self.memory(operand)  # loops that add up are not those that compute fast
         array = self.p.room(result, shape)
         outer = [dim for dim in range(len(held.shape)) if dim not in dims]
         kept = [held.shape[dim] for dim in outer]
         target = Array(array.base, result, tuple(kept), standard(kept))
-        last = len(held.shape) - 1
         if kind in ("argmax", "argmin"):
             self.places(op, held, dims, outer, target)
             return array
         start = {"sum": "0", "prod": "1", "any": "0", "all": "1"}.get(kind)
         if start is None:
-            start = (
-                c_number(-math.inf if kind == "max" else math.inf, "float32")
-                if result.startswith("float")
-                else ("INT64_MIN" if kind == "max" else "INT64_MAX")
-            )
-        is_row = list(dims) == [last] and isinstance(held, Array) and held.strides[last] == ONE and result == "float32"
-        if is_row and kind in ("sum", "max") and isinstance(held, Array):
-            indices = self.p.loops(kept)
-            place = [*indices, ZERO]
-            name = "sum_of" if kind == "sum" else "max_of"
-            row = load(held, place)
-            self.p.line(f"{load(target, indices)} = {name}(&{row}, {c_size(held.shape[last])});")
-            self.p.end(kept)
+            start = ends_of(result)[kind == "min"]
+        if in_parts:
+            self.reduce_rows(kind, held, key_of(self, operand), target)
             return array
         self.store(Expression(result, (), lambda loop, indices: start), None, target)
         # All places in the order in which they lie, so that the innermost loop runs along memory.
@@ -633,8 +716,8 @@ class Scope:
             self.p.line(line)
         into = load(target, [indices[dim] for dim in outer])
         combined = {
-            "sum": f"{into} + {text}",
-            "prod": f"{into} * {text}",
+            "sum": c_operation("add", [into, text], result, result),
+            "prod": c_operation("mul", [into, text], result, result),
             "any": f"{into} | ({text} != 0)",
             "all": f"{into} & ({text} != 0)",
         }
@@ -649,6 +732,38 @@ class Scope:
         if last in dims:  # what is added up in one place must not be done side by side
             self.lines_without_each()
         return array
+
+    def reduce_rows(self, kind: str, held: Held, key: Any, target: Array) -> None:
+        """The sum or the maximum of each row; what is not in memory is computed part by part, in the cache."""
+        name, n = f"{kind}_of", held.shape[-1]
+        indices = self.p.loops(target.shape)
+        self.drop_each()
+        if isinstance(held, Array) and held.strides[-1] == ONE:
+            self.p.line(f"{load(target, indices)} = {name}(&{load(held, [*indices, ZERO])}, {c_size(n)});")
+        else:
+            total, first, count, part = (self.p.fresh(each) for each in ("total", "i_", "count", "part"))
+            j = f"i_{self.p.fresh('')}"
+            self.p.line(f"float {total} = {'0' if kind == 'sum' else '-INFINITY'};")
+            self.p.line(f"for (int64_t {first} = 0; {first} < {c_size(n)}; {first} += {PART}) {{")
+            self.p.depth += 1
+            self.p.line(f"const int64_t {count} = {c_size(n)} - {first} < {PART} ? {c_size(n)} - {first} : {PART};")
+            self.p.line(f"float {part}[{PART}];")
+            self.p.line("EACH")
+            self.p.line(f"for (int64_t {j} = 0; {j} < {count}; {j}++) {{")
+            self.p.depth += 1
+            loop = Loop(self.p)
+            text = loop.number(held, key, (*indices, Size.named(first) + Size.named(j)))
+            for line in loop.lines:
+                self.p.line(line)
+            self.p.line(f"{part}[{j}] = {text};")
+            self.p.depth -= 1
+            self.p.line("}")
+            found = f"{name}({part}, {count})"
+            self.p.line(f"{total} = {f'{total} + {found}' if kind == 'sum' else f'r_max({total}, {found})'};")
+            self.p.depth -= 1
+            self.p.line("}")
+            self.p.line(f"{load(target, indices)} = {total};")
+        self.p.end(target.shape)
 
     def lines_without_each(self) -> None:
         """The last loop that was printed, to be run in order."""
@@ -690,7 +805,7 @@ class Scope:
         if len(self.p.lines) > 1 and self.p.lines[-2].strip() == "EACH":
             del self.p.lines[-2]
 
-    def running(self, op: Operation, shape: tuple[Size, ...], sign: str, start: str) -> Held:
+    def running(self, op: Operation, shape: tuple[Size, ...], kind: str, start: str) -> Held:
         array, dim = self.p.room(op.results[0].type, shape), op.details["dim"]
         held = self.of(op.operands[0])
         others = [size for each, size in enumerate(shape) if each != dim]
@@ -705,7 +820,7 @@ class Scope:
         text = loop.number(held, key_of(self, op.operands[0]), indices)
         for line in loop.lines:
             self.p.line(line)
-        self.p.line(f"{total} {sign}= {text};")
+        self.p.line(f"{total} = {c_operation(kind, [total, text], array.type, array.type)};")
         self.p.line(f"{load(array, indices)} = {total};")
         self.p.depth -= 1
         self.p.line("}")
@@ -713,10 +828,10 @@ class Scope:
         return array
 
     def print_cumsum(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        return self.running(op, shape, "+", "0")
+        return self.running(op, shape, "add", "0")
 
     def print_cumprod(self, op: Operation, shape: tuple[Size, ...]) -> Held:
-        return self.running(op, shape, "*", "1")
+        return self.running(op, shape, "mul", "1")
 
     def print_argsort(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         array, dim = self.p.room("int64", shape), op.details["dim"]
@@ -738,8 +853,12 @@ class Scope:
         # The number at a place that is itself read from memory.
         stride = c_size(given.strides[dim])
         rest = c_size(address(given, (*around[:dim], ZERO, *around[dim:])))
-        sign = ">" if op.details["falls"] else "<"
-        self.p.line(f"for (; {k} > 0 && {at(given, j)} {sign} {given.base}[{rest} + {before} * ({stride})]; {k}--)")
+        here, there = at(given, j), f"{given.base}[{rest} + {before} * ({stride})]"
+        less, more = (here, there) if not op.details["falls"] else (there, here)
+        is_less = f"{less} < {more}"
+        if given.type.startswith("float"):  # what is not a number is the largest
+            is_less = f"({is_less} || ({more} != {more} && {less} == {less}))"
+        self.p.line(f"for (; {k} > 0 && {is_less}; {k}--)")
         self.p.line(f"    {at(array, k)} = {before};")
         self.p.line(f"{at(array, k)} = {j};")
         self.p.depth -= 1
@@ -750,8 +869,6 @@ class Scope:
     def print_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
         left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
         out = self.p.room("float32", shape)
-        if op.results[0].type != "float32" or left.type != "float32" or right.type != "float32":
-            raise ValueError("products are of float32")
         *_, K, N = right.shape
         M = shape[-2]
         constant = all(size.constant is not None for size in right.shape)
@@ -771,6 +888,38 @@ class Scope:
             ways.append(f"{array.base} + ({c_size(array.offset)}), {', '.join(map(c_size, strides))}")
         self.p.line(f"multiply({sizes}, {ways[0]}, {ways[1]}, {out.base});")
         return out
+
+    def print_narrow_matmul(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        left, right = self.memory(op.operands[0]), self.memory(op.operands[1])
+        out = self.p.room("float32", shape)
+        if left.strides[1] != ONE:
+            left = self.whole_copy(left)
+        (M, N), K = shape, right.shape[1]
+        packed = self.p.whole.packed(right, str(op.operands[2]) if len(op.operands) == 3 else None)
+        sizes = ", ".join(c_size(each) for each in (M, K, N))
+        given = f"{left.base} + ({c_size(left.offset)}), {c_size(left.strides[0])}, model->{packed}"
+        if len(op.operands) == 2:
+            self.p.line(f"half_product({sizes}, {given}, {out.base});")
+            return out
+        rounded = self.p.room("int8", (M, Size.of(((K.constant or 0) + 3) // 4 * 4)))
+        self.p.line(f"narrow_product({sizes}, {given}, {rounded.base}, {out.base});")
+        return out
+
+    def print_narrow_take(self, op: Operation, shape: tuple[Size, ...]) -> Held:
+        table, ids = self.memory(op.operands[0]), self.of(op.operands[1])
+        array = self.p.room("float32", shape)
+        around = self.p.loops(shape[:-1])
+        self.drop_each()
+        row = Size.named(self.checked_id(ids, key_of(self, op.operands[1]), around, table.shape[0], wraps=False))
+        [place] = self.p.loops(shape[-1:])
+        number = load(table, (row, place))
+        found = f"widened({number})"
+        if len(op.operands) == 3:
+            found = f"(float){number} * {load(self.memory(op.operands[2]), (row,))}"
+        self.p.line(f"{load(array, (*around, place))} = {found};")
+        self.p.end(shape[-1:])
+        self.p.end(shape[:-1])
+        return array
 
     def whole_copy(self, array: Array) -> Array:
         copy = self.p.room(array.type, array.shape)
@@ -828,11 +977,12 @@ class Scope:
         self.drop_each()
         name = self.checked_id(ids, key_of(self, op.operands[1]), around, shape[dim], wraps=False)
         loop = Loop(self.p)
-        text = loop.number(numbers, key_of(self, op.operands[2]), broadcast(around, numbers.shape))
+        text = loop.number(numbers, key_of(self, op.operands[2], array.type), broadcast(around, numbers.shape))
         for line in loop.lines:
             self.p.line(line)
-        sign = "+=" if op.details["adds"] else "="
-        self.p.line(f"{load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))} {sign} {text};")
+        into = load(array, (*around[:dim], Size.named(name), *around[dim + 1 :]))
+        text = c_operation("add", [into, text], array.type, array.type) if op.details["adds"] else text
+        self.p.line(f"{into} = {text};")
         self.p.end(ids.shape)
         return array
 
@@ -858,70 +1008,113 @@ class Scope:
     # Steps
 
     def scan(self, op: Operation) -> Iterator[Held]:
+        """Steps through time. Where the step computes each row by itself, rows are taken in the order of their lengths,
+        the longest first, and those that have ended are left out; else all of them are computed to the longest."""
         p, body, count = self.p, op.details["body"], op.details["states"]
         x, lengths = self.memory(op.operands[0]), self.whole(op.operands[1])
         B, T, P = x.shape
+        name = next(iter(B.names), "")
+        drops = Size.named(name) == B and lengths.type == "int64" and has_rows_alone(body, name)
+        b, t = f"i_{p.fresh('')}", f"t_{p.fresh('')}"
+        row, step = Size.named(b), Size.named(t)
+        order = p.room("int64", (B,)) if drops else None
+        chosen = f"i_{p.fresh('')}"
+        source = Size.named(chosen) if drops else row
         states = []
+        active, most, place = p.fresh("active"), p.fresh("most"), f"i_{p.fresh('')}"
+        at = f"{lengths.base} + ({c_size(lengths.offset)})"
+        if order is None:
+            p.line(f"const int64_t {most} = longest_of({at}, {c_size(B)}, {c_size(T)});")
+        else:
+            counts = p.room("int64", (T + 1, Size.of(2)))
+            p.line(f"int64_t *const {active} = {counts.base};")
+            found = f"longest_first({at}, {c_size(B)}, {c_size(T)}, {order.base}, {active})"
+            p.line(f"const int64_t {most} = {found};")
+        p.line(f"if ({most} < 0) {{ status = RECURRA_SIZES; goto end; }}")
+
+        def begin_rows() -> None:
+            """A loop over rows, with the name of the row in the order in which they are given."""
+            p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
+            p.depth += 1
+            if order is not None:
+                p.line(f"const int64_t {chosen} = {load(order, (row,))};")
+
+        def end() -> None:
+            p.depth -= 1
+            p.line("}")
+
+        def copy(into: Array, one: Size, found: Array, other: Size) -> None:
+            """One row of a matrix into another one, at these rows."""
+            target, number = load(into, (one, ZERO)), load(found, (other, ZERO))
+            if into.strides[1] == found.strides[1] == ONE:
+                size = f"(size_t)({c_size(found.shape[1])}) * sizeof({C_TYPES[found.type]})"
+                p.line(f"memcpy(&{target}, &{number}, {size});")
+                return
+            j = f"i_{p.fresh('')}"
+            p.line(f"for (int64_t {j} = 0; {j} < {c_size(found.shape[1])}; {j}++)")
+            p.line(f"    {load(into, (one, Size.named(j)))} = {load(found, (other, Size.named(j)))};")
+
         for operand in op.operands[2 : 2 + count]:
-            state = p.room(self.of(operand).type, self.of(operand).shape)
-            self.store(self.of(operand), key_of(self, operand), state)
+            held = self.of(operand)
+            state = p.room(held.type, held.shape)
+            if order is None:
+                self.store(held, key_of(self, operand), state)
+            else:
+                given = self.memory(operand)
+                begin_rows()
+                copy(state, row, given, source)
+                end()
             states.append(state)
-        given = [self.memory(operand) for operand in op.operands[2 + count :]]
+        same = [self.memory(operand) for operand in op.operands[2 + count :]]
         out = p.room(op.results[0].type, op.results[0].shape)
-        width = states[0].shape[1]
-        p.line(f"memset({out.base}, 0, (size_t)({c_size(product_of(out.shape))}) * sizeof({C_TYPES[out.type]}));")
-        t, most, b = f"t_{p.fresh('')}", p.fresh("most"), f"i_{p.fresh('')}"
-        step, row = Size.named(t), Size.named(b)
-        length = load(lengths, (row,))
-        p.line(f"int64_t {most} = 0;")
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.line(f"    if ({length} < 0 || {length} > {c_size(T)}) {{ status = RECURRA_SIZES; goto end; }}")
-        p.line(f"    {most} = larger_size({most}, {length});")
-        p.line("}")
+        p.line(f"memset({out.base}, 0, (size_t)({c_count(out.shape)}) * sizeof({C_TYPES[out.type]}));")
         p.line(f"for (int64_t {t} = 0; {t} < {most}; {t}++) {{")
         p.depth += 1
-        if op.details["backward"]:
+        if order is not None:
+            p.line(f"const int64_t n_{name} = {active}[{t}];  /* the rows that are left */")
+        backward, length = op.details["backward"], load(lengths, (source,))
+        if backward or order is not None:
             now = p.room(x.type, (B, P))
-            place = f"i_{p.fresh('')}"
-            p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-            p.line(f"    const int64_t {place} = larger_size(0, {length} - 1 - {t});")
-            j = f"i_{p.fresh('')}"
-            source = load(x, (row, Size.named(place), Size.named(j)))
-            p.line(f"    for (int64_t {j} = 0; {j} < {c_size(P)}; {j}++) {load(now, (row, Size.named(j)))} = {source};")
-            p.line("}")
+            begin_rows()
+            p.line(f"const int64_t {place} = {f'larger_size(0, {length} - 1 - {t})' if backward else t};")
+            at_place = x.offset + Size.named(place) * x.strides[1]
+            copy(now, row, Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), at_place), source)
+            end()
         else:
             now = Array(x.base, x.type, (B, P), (x.strides[0], x.strides[2]), x.offset + step * x.strides[1], x.weight)
         inner = Scope(p, body)
-        for number, held in enumerate((now, *states, *given)):
+        for number, held in enumerate((now, *states, *same)):
             inner.held[number] = held
         inner.print()
         new = [inner.memory(operand) for _, operand in body.outputs]
-        p.line(f"for (int64_t {b} = 0; {b} < {c_size(B)}; {b}++) {{")
-        p.depth += 1
-        p.line(f"if ({t} >= {length}) continue;")
-        for state, found in zip(states, new, strict=True):
-            j = f"i_{p.fresh('')}"
-            at = (row, Size.named(j))
-            p.line("EACH")
-            p.line(
-                f"for (int64_t {j} = 0; {j} < {c_size(state.shape[1])}; {j}++) {load(state, at)} = {load(found, at)};"
-            )
-        place = f"i_{p.fresh('')}"
-        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if op.details['backward'] else t};")
-        into = load(out, (row, Size.named(place), ZERO))
-        numbers = f"(size_t)({c_size(width)}) * sizeof({C_TYPES[out.type]})"
-        p.line(f"memcpy(&{into}, &{load(states[0], (row, ZERO))}, {numbers});")
-        p.depth -= 1
-        p.line("}")
-        p.depth -= 1
-        p.line("}")
+        begin_rows()
+        if order is None:
+            p.line(f"if ({t} >= {length}) continue;")
+        for state, computed in zip(states, new, strict=True):
+            copy(state, row, computed, row)
+        p.line(f"const int64_t {place} = {f'{length} - 1 - {t}' if backward else t};")
+        width = out.strides[1]
+        flat = Array(out.base, out.type, (B, states[0].shape[1]), (out.strides[0], ONE), Size.named(place) * width)
+        copy(flat, source, states[0], row)
+        end()
+        end()
         yield out
-        yield from states
+        for state in states:
+            if order is None:
+                yield state
+                continue
+            last = p.room(state.type, state.shape)
+            begin_rows()
+            copy(last, source, state, row)
+            end()
+            yield last
 
 
-def key_of(scope: Scope, operand: Operand) -> Any:
-    """What tells values apart inside of a loop."""
-    return (id(scope), operand) if isinstance(operand, int) else operand
+def key_of(scope: Scope, operand: Operand, kind: str | None = None) -> Any:
+    """What tells values apart inside of a loop: 1 and 1.0 are two numbers, and one of them in two types is, too."""
+    if isinstance(operand, Number):
+        return "number", type(operand.value), repr(operand.value), kind
+    return operand if isinstance(operand, str) else (id(scope), operand)
 
 
 def address(array: Array, indices: Sequence[Size]) -> Size:
@@ -954,54 +1147,74 @@ def uses_of(function: Function) -> dict[int, int]:
 class Printed:
     """A program as C: one file, and a header for it."""
 
-    def __init__(self, program: Program, prefix: str = "recurra") -> None:
+    def __init__(
+        self, program: Program, prefix: str = "recurra", usual: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.program, self.prefix = program, prefix
-        self.packs: dict[tuple[Any, ...], tuple[str, Array]] = {}
+        self.packs: dict[tuple[Any, ...], tuple[str, Array, str | None]] = {}
         self.numbers = {name: number for number, name in enumerate(program.weights)}
         functions = [
             line
             for name, function in program.functions.items()
             for line in (*described(name, function), *Printer(self, function, f"{prefix}_{name}").print(), "")
         ]
-        self.text = "\n".join([runtime(), *self.model(), *functions])
+        from recurra.programs.c_search import SearchPrinter, searchable  # which prints by what is above
+
+        found = searchable(program)
+        self.search = None if found is None else SearchPrinter(self, found, usual)
+        search = [] if self.search is None else self.search.text()
+        self.text = "\n".join([runtime(), *self.model(), *functions, *search])
 
     def weight(self, name: str) -> Array:
         kind, shape = self.program.weights[name]
         sizes = tuple(map(Size.of, shape))
         return Array(f"model->w{self.numbers[name]}", kind, sizes, standard(sizes), ZERO, name)
 
-    def packed(self, array: Array) -> str:
-        """The name of a weight, or of a view of one, as products take it."""
+    def packed(self, array: Array, scales: str | None = None) -> str:
+        """The name of a weight, or of a view of one, as products take it; `scales` is a weight, too."""
         key = (array.weight, array.shape, array.strides, array.offset)
         if key not in self.packs:
-            self.packs[key] = (f"p{len(self.packs)}", array)
+            self.packs[key] = (f"p{len(self.packs)}", array, scales)
         return self.packs[key][0]
+
+    def packing(self, array: Array, scales: str | None) -> tuple[str, str]:
+        """How many floats a packed weight takes, and what packs it."""
+        base = f"{array.base.replace('model->', 'found->')} + ({c_size(array.offset)})"
+        rows, columns = (size.constant or 0 for size in array.shape)
+        if array.type == "float32":
+            sk, sn = (c_size(stride) for stride in array.strides)
+            return f"(uint64_t)columns_of({columns}) * {rows}", f"pack({base}, {rows}, {columns}, {sk}, {sn}, at);"
+        # A narrow weight is written the other way round.
+        if scales is None:
+            return f"half_room({columns}, {rows})", f"half_pack({base}, {columns}, {rows}, at);"
+        by = self.weight(scales).base.replace("model->", "found->")
+        return f"narrow_room({columns}, {rows})", f"narrow_pack({base}, {by}, {columns}, {rows}, at);"
+
+    def sizes(self, function: Function) -> list[str]:
+        """The parameters of what looks at the sizes of a function."""
+        return [*(f"int64_t n_{name}" for name in function.names), "int64_t *counts"]
 
     def parameters(self, function: Function) -> list[str]:
         found = [f"const {self.prefix}_model *model", *(f"int64_t n_{name}" for name in function.names)]
-        found += [f"const {C_TYPES[each.value.type]} *{c_name(each.name)}" for each in function.inputs]
+        found += [f"const {C_TYPES[each.value.type]} *in_{each.name}" for each in function.inputs]
         values = output_values(function, self.program)
         pairs = zip(function.outputs, values, strict=True)
-        return [*found, *(f"{C_TYPES[value.type]} *out_{c_name(name)}" for (name, _), value in pairs)]
+        return [*found, *(f"{C_TYPES[value.type]} *out_{name}" for (name, _), value in pairs)]
 
     def model(self) -> list[str]:
         """The weights in C: what is checked when they are opened, and how they are laid out."""
         p, total = self.prefix, bytes_of(self.program)
         fields = [
-            f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {name}, {list(shape)} */".replace("*/ ", "")
+            f"    const {C_TYPES[kind]} *w{self.numbers[name]};  /* {shown(name)}, {list(shape)} */"
             for name, (kind, shape) in self.program.weights.items()
         ]
-        fields += [f"    float *{name};" for name, _ in self.packs.values()]
-        lines = [f"typedef struct {p}_model {{", "    float *room;", *fields, f"}} {p}_model;", ""]
+        fields += [f"    float *{name};" for name, *_ in self.packs.values()]
+        lines = [f"typedef struct {p}_model {{", "    void *room, **spare;", *fields, f"}} {p}_model;", ""]
         rooms, packing = [], []
-        for name, array in self.packs.values():
-            K, N = (size.constant or 0 for size in array.shape)
-            rooms.append(f"(size_t)panels_of({N}) * {K}")
-            sk, sn = (c_size(stride) for stride in array.strides)
-            packing.append(f"    found->{name} = at;")
-            base = array.base.replace("model->", "found->")
-            packing.append(f"    pack({base} + ({c_size(array.offset)}), {K}, {N}, {sk}, {sn}, at);")
-            packing.append(f"    at += (size_t)panels_of({N}) * {K};")
+        for name, array, scales in self.packs.values():
+            size, pack = self.packing(array, scales)
+            rooms.append(size)
+            packing += [f"    found->{name} = at;", f"    {pack}", f"    at += (size_t)({size});"]
         size, magic = " + ".join(rooms) or "0", MAGIC.decode().replace("\n", "\\n")
         lines += [
             "/* Opens weights, which lie at a multiple of 8 and stay there while the model is used. */",
@@ -1013,20 +1226,22 @@ class Printed:
             f"    memcpy(&length, start + {len(MAGIC)}, 8);",
             f"    memcpy(&sum, start + {len(MAGIC) + 8}, 8);",
             f"    if (length != {total - 64} || sum != checksum(start + 64, size - 64)) return RECURRA_WEIGHTS;",
-            f"    {p}_model *found = calloc(1, sizeof({p}_model));",
+            f"    {p}_model *found = calloc(1, sizeof({p}_model) + sizeof(void *));",
             "    if (!found) return RECURRA_MEMORY;",
+            "    found->spare = (void **)(found + 1);",
         ]
         at = 64
         for name, (kind, shape) in self.program.weights.items():
             lines.append(f"    found->w{self.numbers[name]} = (const {C_TYPES[kind]} *)(const void *)(start + {at});")
             at += room_of(kind, shape)
         lines += [
-            f"    found->room = malloc(({size}) * sizeof(float) + 64);",
+            f"    const uint64_t need = ({size}) * sizeof(float) + ALIGNED;",
+            "    found->room = need > MOST_BYTES ? NULL : malloc(need);",
             "    if (!found->room) {",
             "        free(found);",
             "        return RECURRA_MEMORY;",
             "    }",
-            "    float *at = found->room;",
+            "    float *at = (float *)aligned(found->room);",
             *packing,
             "    (void)at;",
             "    *model = found;",
@@ -1034,7 +1249,7 @@ class Printed:
             "}",
             "",
             f"void {p}_close({p}_model *model) {{",
-            "    if (model) free(model->room);",
+            "    if (model) free(model->room), free(*model->spare);",
             "    free(model);",
             "}",
             "",
@@ -1055,7 +1270,9 @@ class Printed:
             'extern "C" {',
             "#endif",
             "",
-            "/* What every function returns: 0, or what was wrong with sizes, memory, ids or the weights. */",
+            "/* What every function returns: 0, or what is wrong: sizes or settings, memory, ids, weights, numbers",
+            "   that are none, rules that leave a search nothing to choose. Those called sizes_of tell whether sizes",
+            "   fit, and how many numbers each output has, unless counts is NULL. */",
             f"enum {{ {', '.join(f'{p.upper()}_{name} = {code}' for code, name in enumerate(STATUS))} }};",
             "",
             f"typedef struct {p}_model {p}_model;",
@@ -1066,7 +1283,9 @@ class Printed:
             "",
         ]
         for name, function in self.program.functions.items():
-            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});", ""]
+            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});"]
+            lines += [f"int {p}_sizes_of_{name}({', '.join(self.sizes(function))});", ""]
+        lines += [] if self.search is None else self.search.declared()
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
 
@@ -1075,14 +1294,23 @@ def described(name: str, function: Function) -> list[str]:
     lines = [f"/* {name}: arrays without gaps, the last dimension closest."]
     for each in function.inputs:
         below = "" if each.below is None else f", ids below {each.below}"
-        lines.append(f"     {each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
+        lines.append(f"     in_{each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
     values = function.values
     for output, operand in function.outputs:
         value = values[operand] if isinstance(operand, int) else None
         shape = "" if value is None else f"  {value.type} ({', '.join(map(str, value.shape))})"
-        lines.append(f"  -> {output}{shape}")
+        lines.append(f"     out_{output}{shape}")
     lines[-1] += " */"
     return lines
+
+
+def shown(name: str) -> str:
+    """The name of a weight as a comment may have it; the modules of a model may be called anything.
+
+    >>> shown("cells.0.from_input"), shown("*/ int x; /*")
+    ('cells.0.from_input', '_int_x_')
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", name[:100])
 
 
 def room_of(kind: str, shape: Sequence[int]) -> int:

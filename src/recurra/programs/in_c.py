@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
+from recurra.programs.c_search import searchable
 from recurra.programs.c_text import Printed, output_values
 from recurra.programs.in_numpy import typed
 from recurra.programs.program import Program
@@ -53,6 +55,8 @@ class InC:
 
     def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
         self.program, self.content = program, content
+        self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
+        self.searchable = searchable(program)
         self.code = compiled(program)
         self.model = ctypes.c_void_p()
         self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
@@ -64,6 +68,8 @@ class InC:
             pointers = len(function.inputs) + len(function.outputs)
             kinds: list[Any] = [ctypes.c_void_p, *[ctypes.c_int64] * len(function.names), *[ctypes.c_void_p] * pointers]
             getattr(self.code, f"recurra_{name}").argtypes = kinds
+            counts = [*[ctypes.c_int64] * len(function.names), ctypes.c_void_p]
+            getattr(self.code, f"recurra_sizes_of_{name}").argtypes = counts
 
     def __del__(self) -> None:
         if getattr(self, "model", None):
@@ -74,11 +80,13 @@ class InC:
         """The outputs of a function, from inputs of the right types."""
         given = typed(self.program.functions[name], inputs)
         key = (name, *(each.shape for each in given))
-        if key not in self._fitted:
+        fitted = self._fitted.get(key)
+        if fitted is None:
+            fitted = self._fit(name, key[1:])
             if len(self._fitted) >= MOST_SHAPES:
-                self._fitted.clear()
-            self._fitted[key] = self._fit(name, key[1:])
-        call, sizes, outputs = self._fitted[key]
+                self._fitted.clear()  # another thread may do so at any time
+            self._fitted[key] = fitted
+        call, sizes, outputs = fitted
         found = [np.empty(shape, kind) for shape, kind in outputs]
         status = call(self.model, *sizes, *(each.ctypes.data for each in given), *(each.ctypes.data for each in found))
         if status:
@@ -93,5 +101,11 @@ class InC:
         except ValueError as error:
             raise DataError(f"the program cannot compute {name} from these inputs ({error}).") from error
         values = output_values(function, self.program)
-        outputs = [(tuple(max(0, size.at(sizes)) for size in value.shape), value.type) for value in values]
-        return getattr(self.code, f"recurra_{name}"), [sizes[each] for each in function.names], outputs
+        outputs = [(tuple(size.at(sizes) for size in value.shape), value.type) for value in values]
+        given, counts = [sizes[each] for each in function.names], (ctypes.c_int64 * max(1, len(values)))()
+        status = getattr(self.code, f"recurra_sizes_of_{name}")(*given, counts)
+        # C computes its sizes itself: it must find the arrays as large as they are made here.
+        agrees = [*counts][: len(values)] == [math.prod(shape) for shape, _ in outputs]
+        if status or not agrees or any(size < 0 for shape, _ in outputs for size in shape):
+            raise DataError(f"the program cannot compute {name} from these inputs: {WRONG[1]}.")
+        return getattr(self.code, f"recurra_{name}"), given, outputs

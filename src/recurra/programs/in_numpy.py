@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import DataError
-from recurra.programs.program import Function, Operand, Operation, Program
+from recurra.programs.program import NARROW, Function, Operand, Operation, Program
 from recurra.programs.sizes import Size
 
 Array: TypeAlias = NDArray[Any]
@@ -88,7 +88,9 @@ class InNumpy:
     name = "numpy"
 
     def __init__(self, program: Program, weights: Mapping[str, Array]) -> None:
-        self.program, self.weights = program, weights
+        self.program = program
+        kinds = {name: kind for name, (kind, _) in program.weights.items()}
+        self.weights = {name: widened(array) if kinds.get(name) in NARROW else array for name, array in weights.items()}
 
     def run(self, name: str, inputs: Sequence[Array]) -> list[Array]:
         """The outputs of a function, from inputs of the right types."""
@@ -117,9 +119,13 @@ class InNumpy:
             if op.kind == "scan":
                 known += self.scanned(op, operands, sizes)
                 continue
-            found = computed(op, operands, tuple(size.at(sizes) for size in op.results[0].shape), sizes)
+            found = self.computed(op, operands, tuple(size.at(sizes) for size in op.results[0].shape), sizes)
             known.append(np.asarray(found, op.results[0].type))
         return [np.asarray(value_of(operand)) for _, operand in function.outputs]
+
+    def computed(self, op: Operation, operands: Sequence[Any], shape: tuple[int, ...], sizes: Sizes) -> Array:
+        """One operation; `shape` is that of its result."""
+        return computed(op, operands, shape, sizes)
 
     def scanned(self, op: Operation, operands: Sequence[Array], sizes: Sizes) -> list[Array]:
         x, lengths, *rest = operands
@@ -219,7 +225,11 @@ def gathered(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], s
 
 def ordered(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], sizes: Sizes) -> Array:
     x, dim = operands[0], op.details["dim"]
-    return np.argsort(-x if op.details["falls"] else x, axis=dim, kind="stable")
+    if not op.details["falls"]:
+        return np.argsort(x, axis=dim, kind="stable")
+    # From the end, so that equal numbers stay in their order; what is not a number is the largest.
+    found = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+    return shape[dim] - 1 - np.flip(found, dim)
 
 
 def convolved(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], sizes: Sizes) -> Array:
@@ -241,6 +251,45 @@ def convolved(op: Operation, operands: Sequence[Array], shape: tuple[int, ...], 
     return np.concatenate(parts, axis=1)
 
 
+def widened(array: Array) -> Array:
+    """A narrow weight as float32: whole numbers, or numbers of which the upper half is given.
+
+    >>> widened(np.array([0x3F80, 0xC000], np.uint16)).tolist()
+    [1.0, -2.0]
+    """
+    if array.dtype == np.uint16:
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32)
+
+
+EXACT = 1024
+"""Products of numbers up to 127 whose sum float32 holds exactly."""
+
+
+def narrow_product(x: Array, weight: Array, scales: Array | None = None) -> Array:
+    """x W' of a weight that was made float32; with scales, of whole numbers, to which x is rounded row by row."""
+    if scales is None:
+        found: Array = x @ weight.T
+        return found
+    most = np.abs(x).max(1, initial=0)
+    is_real, is_zero = most <= 3e38, most < np.float32(1e-30)
+    by = np.float32(127) / np.where(is_real & ~is_zero, most, np.float32(1))
+    rounded = np.rint(np.where(is_real[:, None], x, 0) * by[:, None])
+    rounded[is_zero] = 0
+    total = np.zeros((len(x), len(weight)), np.float64)
+    for first in range(0, x.shape[1], EXACT):
+        total += rounded[:, first : first + EXACT] @ weight[:, first : first + EXACT].T
+    scale = np.where(is_real, most / np.float32(127), np.float32(np.nan))
+    found = total.astype(np.float32) * scale[:, None] * scales
+    found[is_zero] = 0
+    return found
+
+
+def narrow_rows(weight: Array, ids: Array, scales: Array | None = None) -> Array:
+    found: Array = weight[ids]
+    return found if scales is None else found * scales[ids][..., None]
+
+
 MOVED: dict[str, Callable[[Operation, Sequence[Any], tuple[int, ...], Sizes], Array]] = {
     "iota": iota,
     "full": lambda op, operands, shape, _: np.full(shape, operands[0], op.results[0].type),
@@ -255,6 +304,8 @@ MOVED: dict[str, Callable[[Operation, Sequence[Any], tuple[int, ...], Sizes], Ar
     "index": lambda op, operands, shape, _: operands[0][tuple(operands[1:])],
     "gather": gathered,
     "scatter": scattered,
+    "narrow_matmul": lambda op, operands, *_: narrow_product(*operands),
+    "narrow_take": lambda op, operands, *_: narrow_rows(*operands),
     "matmul": lambda op, operands, shape, _: operands[0] @ operands[1],
     "cumsum": lambda op, operands, shape, _: np.cumsum(operands[0], axis=op.details["dim"]),
     "cumprod": lambda op, operands, shape, _: np.cumprod(operands[0], axis=op.details["dim"]),

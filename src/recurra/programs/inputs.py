@@ -53,6 +53,7 @@ class Recordable(NamedTuple):
 class Running(Protocol):
     """A program that is ready to be run."""
 
+    name: str  # c, numpy or torch
     program: Program
 
     def run(self, name: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]: ...

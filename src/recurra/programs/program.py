@@ -13,17 +13,27 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from recurra.errors import CheckpointError
-from recurra.programs.sizes import Size
+from recurra.programs.sizes import MOST, Size, product_of
 
-FORMAT = 1
-"""The number of the format in which programs are written."""
+FORMAT = 2
+"""The number of the latest format of programs; one without narrow weights is written in the first."""
 
 TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
+
+NARROW = {"int8": "int8", "bfloat16": "uint16"}
+"""Types that weights alone have, and how NumPy holds them."""
+
+NAME = re.compile("[A-Za-z0-9_]{1,64}")
+"""Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
+
+RESERVED = re.compile("open|close|model|sizes_of_.*")
+"""No function has such a name: C has functions and types of its own under them."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ class Program:
 
     def to_json(self) -> str:
         whole = {
-            "format": FORMAT,
+            "format": FORMAT if any(kind in NARROW for kind, _ in self.weights.values()) else 1,
             "weights": {name: [kind, list(shape)] for name, (kind, shape) in self.weights.items()},
             "functions": {name: function_to_json(function) for name, function in self.functions.items()},
         }
@@ -138,10 +148,12 @@ class Program:
                     f"{FORMAT}. Upgrade recurra."
                 )
             weights = {
-                str(name): (checked_type(kind), tuple(checked_whole(size) for size in shape))
+                str(name): (checked_type(kind, *NARROW), tuple(checked_whole(size) for size in shape))
                 for name, (kind, shape) in whole["weights"].items()
             }
-            functions = {str(name): function_from_json(table) for name, table in whole["functions"].items()}
+            functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
+            if taken := [name for name in functions if RESERVED.fullmatch(name)]:
+                raise ValueError(f"a function is called {taken[0]!r}")
             found = cls(functions, weights)
             for function in functions.values():
                 check(function, weights)
@@ -169,7 +181,7 @@ def function_to_json(function: Function) -> dict[str, Any]:
 
 def function_from_json(table: Mapping[str, Any]) -> Function:
     inputs = tuple(
-        Named(str(name), value_from_json(value), None if below is None else checked_whole(below))
+        Named(checked_name(name), value_from_json(value), None if below is None else checked_whole(below))
         for name, value, below in table["inputs"]
     )
     operations = []
@@ -182,7 +194,10 @@ def function_from_json(table: Mapping[str, Any]) -> Function:
                 details_from_json(details[0]) if details else {},
             )
         )
-    outputs = tuple((str(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    outputs = tuple((checked_name(name), operand_from_json(operand)) for name, operand in table["outputs"])
+    for names in ([each.name for each in inputs], [name for name, _ in outputs]):
+        if len(set(names)) < len(names):
+            raise ValueError(f"two inputs or two outputs are called {max(names, key=names.count)!r}")
     return Function(inputs, tuple(operations), outputs)
 
 
@@ -254,10 +269,16 @@ def details_from_json(table: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def checked_type(kind: object) -> str:
-    if kind not in TYPES:
+def checked_type(kind: object, *others: str) -> str:
+    if kind not in (*TYPES, *others):
         raise ValueError(f"{kind!r:.60} is not a type of numbers")
     return str(kind)
+
+
+def checked_name(name: object) -> str:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f"{name!r:.60} is not a name: it must have 1 to 64 ASCII letters, digits and _")
+    return name
 
 
 def checked_whole(value: object, least: int = 0) -> int:
@@ -304,6 +325,8 @@ KINDS: dict[str, tuple[int | None, tuple[str, ...]]] = {
     "gather": (2, ("dim",)),
     "scatter": (3, ("dim", "adds")),
     "matmul": (2, ()),
+    "narrow_matmul": (None, ()),
+    "narrow_take": (None, ()),
     "convolution": (2, ("stride", "padding", "dilation", "groups")),
     "scan": (None, ("body", "states", "backward")),
 }
@@ -317,6 +340,8 @@ KINDS: dict[str, tuple[int | None, tuple[str, ...]]] = {
     index        x[i, j, …] for arrays i, j, … that broadcast: the first operand by the others
     gather       x.take_along_axis(ids, dim);  scatter: x with numbers put, or added, at ids along dim
     matmul       of two matrices, or of two stacks of them
+    narrow_matmul, narrow_take   x W' and rows of W, for a weight W of bfloat16, or of int8 and a scale for each row;
+                 with int8 each row of x is rounded to whole numbers of -127 to 127, by a scale of its own
     convolution  (B, C, positions …) by (out, C / groups, window …)
     scan         operands x (B, T, P), lengths (B,), states (B, n) …, and what stays the same: (B, T, n) of the first
                  state after each step, 0 on padding, and the states after the last real step of each row. backward:
@@ -332,9 +357,15 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
         raise ValueError("scans lie too deep in each other")
     known = [each.value for each in function.inputs]
     names = set(function.names)
-    for size in _sizes_of(function):
+    for size in sizes_of(function):
         if size.names - names:
             raise ValueError(f"the size {size} has a name that no input tells")
+    for shape in (
+        *(value.shape for value in function.values),
+        *(tuple(map(Size.of, each)) for _, each in weights.values()),
+    ):
+        if (product_of(shape).constant or 0) > MOST:
+            raise ValueError("an array is larger than any memory")
 
     def value_of(operand: Operand) -> Value:
         if isinstance(operand, Number):
@@ -357,13 +388,17 @@ def check(function: Function, weights: Mapping[str, tuple[str, tuple[int, ...]]]
             raise ValueError(f"{op.kind} lacks {sorted(set(details) - set(op.details))[0]}")
         check_operation(op, [value_of(each) for each in op.operands])
         if op.kind == "scan":
+            if set(op.details["body"].names) - names:
+                raise ValueError("the body of a scan names a size that the function around it does not have")
             check(op.details["body"], weights, depth + 1)
         known += op.results
     for _, operand in function.outputs:
-        value_of(operand)
+        if value_of(operand).type in NARROW:
+            raise ValueError("a narrow weight is no output")
 
 
-def _sizes_of(function: Function) -> Iterator[Size]:
+def sizes_of(function: Function) -> Iterator[Size]:
+    """Every size in a function, those in the bodies of its scans left out."""
     for value in function.values:
         yield from value.shape
     for op in function.operations:

@@ -11,8 +11,12 @@ from typing import NamedTuple
 
 from recurra.programs.program import POINTWISE, REDUCTIONS, Operation, Value
 from recurra.programs.sizes import Size, product_of
+from recurra.programs.types import check_types
 
 MOST_DIMENSIONS = 8
+
+MOST_INNER = 1 << 16
+"""Numbers of 8 bits whose products are added up in 32 bits, at most."""
 
 
 class Condition(NamedTuple):
@@ -36,13 +40,14 @@ class Condition(NamedTuple):
 
 
 def check_operation(op: Operation, operands: Sequence[Value]) -> None:
-    """A ValueError where the shapes around an operation cannot be right."""
+    """A ValueError where the shapes or types around an operation cannot be right."""
     for value in op.results:
         if len(value.shape) > MOST_DIMENSIONS:
             raise ValueError(f"{op.kind} has {len(value.shape)} dimensions")
     for condition in conditions(op, operands):
         if condition.is_sure is False:
             raise ValueError(f"{op.kind} has shapes that do not fit")
+    check_types(op, operands)
 
 
 def conditions(op: Operation, operands: Sequence[Value]) -> list[Condition]:
@@ -175,10 +180,32 @@ def _conditions(op: Operation, operands: Sequence[Value]) -> Iterator[Condition]
         yield from same(left[:-2], right[:-2])
         yield from same([left[-1]], [right[-2]])
         yield from same((*left[:-1], right[-1]), out)
+    elif kind in ("narrow_matmul", "narrow_take"):
+        yield from _of_narrow(op, shapes)
     elif kind == "convolution":
         yield from _of_convolution(op, shapes[0], shapes[1])
     elif kind == "scan":
         yield from _of_scan(op, operands)
+
+
+def _of_narrow(op: Operation, shapes: Sequence[Sequence[Size]]) -> Iterator[Condition]:
+    place = int(op.kind == "narrow_matmul")
+    if len(shapes) not in (2, 3) or not isinstance(op.operands[place], str) or len(shapes[place]) != 2:
+        raise ValueError("a narrow weight is a matrix")
+    if not all(isinstance(each, str) for each in op.operands[2:]):
+        raise ValueError("the scales of a narrow weight are a weight")
+    (rows, columns), out = shapes[place], op.results[0].shape
+    for scales in shapes[2:]:
+        yield from same(scales, (rows,))
+    if op.kind == "narrow_take":
+        yield from same((*shapes[1], columns), out)
+        return
+    if (columns.constant or 0) > MOST_INNER:
+        raise ValueError("a narrow weight has rows that are too long")
+    if len(shapes[0]) != 2:
+        raise ValueError("rows are multiplied by a narrow weight")
+    yield from same([shapes[0][1]], [columns])
+    yield from same((shapes[0][0], rows), out)
 
 
 def _of_convolution(op: Operation, x: Sequence[Size], weight: Sequence[Size]) -> Iterator[Condition]:

@@ -3,7 +3,8 @@
     size      =  Σ coefficient * factor * factor …  +  a whole number
     factor    =  name  |  (size without quotients)//whole number  |  (size without quotients)//name
 
-A quotient is rounded down. A program keeps sizes as text, in which they are read, printed as C and written to a file.
+A quotient is rounded down, also below zero; by a name that is 0, it is 0. A program keeps sizes as text, in which they
+are read, printed as C and written to a file.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from typing import TypeAlias
 Product: TypeAlias = tuple[str, ...]
 """Factors that are multiplied, in alphabetical order; () is 1."""
 
-NAME = r"[A-Za-z][A-Za-z0-9]*"
+NAME = r"[A-Za-z][A-Za-z0-9]{0,31}"
 FACTOR = rf"(?:{NAME}|\([^()]+\)//(?:\d+|{NAME}))"
 TERM = re.compile(rf"([+-]?)(\d+|{FACTOR})((?:\*{FACTOR})*)")
+MOST = 1 << 40
+"""The largest coefficient, divisor or whole number of a size."""
+
 QUOTIENT = re.compile(rf"\(([^()]+)\)//(\d+|{NAME})")
 
 
@@ -49,7 +53,7 @@ class Size:
     def read(cls, text: str | int) -> Size:
         """What `str` wrote; a ValueError where it is no size."""
         if isinstance(text, int) and not isinstance(text, bool):
-            return cls.of(text)
+            return cls.of(_bounded(text))
         return _read(text)
 
     @property
@@ -145,7 +149,7 @@ def _read(text: str) -> Size:
         if term is None or (place and not term[1]):
             raise ValueError(f"{text!r} is not a size")
         sign, first, _ = term.groups()
-        each = Size.of(int(first)) if first.isdigit() else _factor(first)
+        each = Size.of(_bounded(int(first))) if first.isdigit() else _factor(first)
         for factor in re.findall(FACTOR, term[3]):
             each = each * _factor(factor)
         size, place = size + each * (-1 if sign == "-" else 1), term.end()
@@ -154,10 +158,16 @@ def _read(text: str) -> Size:
     return size
 
 
+def _bounded(number: int) -> int:
+    if not -MOST <= number <= MOST:
+        raise ValueError(f"{number:.0e} is not a size")
+    return number
+
+
 def _factor(text: str) -> Size:
     if text.startswith("("):
         whole, over = quotient(text)
-        if over == 0:
-            raise ValueError(f"{text!r} divides by 0")
+        if over == 0 or (isinstance(over, int) and over > MOST):
+            raise ValueError(f"{text!r} divides by {over}")
         return whole.divided(over)
     return Size.named(text)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError
 from recurra.programs.c_text import MAGIC, bytes_of, room_of
-from recurra.programs.program import Program
+from recurra.programs.program import NARROW, Program
 
 
 def checksum(bytes_: NDArray[np.uint8]) -> int:
@@ -30,17 +30,22 @@ def checksum(bytes_: NDArray[np.uint8]) -> int:
     return total
 
 
-def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[Any]]) -> None:
+def weights_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """The bytes of the file."""
     content = np.zeros(bytes_of(program), np.uint8)
     at = 64
     for name, (kind, shape) in program.weights.items():
-        array = np.ascontiguousarray(weights[name], np.dtype(kind).newbyteorder("<"))
+        array = np.ascontiguousarray(weights[name], np.dtype(NARROW.get(kind, kind)).newbyteorder("<"))
         assert array.shape == shape, f"{name} has the shape {array.shape}"
         content[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
         at += room_of(kind, shape)
     head = MAGIC + (len(content) - 64).to_bytes(8, "little") + checksum(content[64:]).to_bytes(8, "little")
     content[: len(head)] = np.frombuffer(head, np.uint8)
-    path.write_bytes(content.tobytes())
+    return content
+
+
+def write_weights(path: Path, program: Program, weights: Mapping[str, NDArray[Any]]) -> None:
+    path.write_bytes(weights_content(program, weights).tobytes())
 
 
 def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[str, NDArray[Any]]]:
@@ -57,6 +62,6 @@ def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[
     at = 64
     for name, (kind, shape) in program.weights.items():
         count = int(np.prod(shape, dtype=np.int64))
-        found[name] = np.frombuffer(content, kind, count, at).reshape(shape)
+        found[name] = np.frombuffer(content, NARROW.get(kind, kind), count, at).reshape(shape)
         at += room_of(kind, shape)
     return content, found

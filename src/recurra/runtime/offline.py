@@ -19,6 +19,7 @@ from recurra.exporting.folder import export
 from recurra.exporting.gates import GATES
 from recurra.exporting.gates import described as gates_described
 from recurra.programs.c_text import Printed, output_values
+from recurra.programs.narrowing import Width
 from recurra.programs.program import Function, Program
 from recurra.programs.sizes import Size, quotient
 from recurra.programs.wasm import compiled
@@ -33,7 +34,7 @@ ANSWERED_HERE = {"api.js": "offline/api.js"}
 """Modules that ask the server, and those that stand in for them."""
 
 
-def export_page(run: str | Path, target: str | Path, *, trust: bool = False) -> str:
+def export_page(run: str | Path, target: str | Path, *, trust: bool = False, weights: Width = "float32") -> str:
     """Write the page of a run, and say what it holds; see docs/export.md."""
     file = Path(target)
     if file.suffix != ".html":
@@ -41,7 +42,7 @@ def export_page(run: str | Path, target: str | Path, *, trust: bool = False) -> 
     if file.exists():
         raise CheckpointError(f"{file} already exists. Choose another name.")
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
-        report = export(run, Path(private, "exported"), trust=trust, gates=True)
+        report = export(run, Path(private, "exported"), trust=trust, gates=True, weights=weights)
         text, engine = page_of(run, report.folder, trust=trust)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -49,10 +50,15 @@ def export_page(run: str | Path, target: str | Path, *, trust: bool = False) -> 
     except OSError as failure:
         raise CheckpointError(f"{file} cannot be written: {failure.strerror or failure}.") from failure
     size = len(text.encode("utf-8"))
-    return (
-        f"exported to {file}: one page of {size / 1e6:,.1f} MB, {engine / 1e3:,.0f} kB of it the engine\n"
-        f"{report.samples} sample answers of its program agree with the run's own\n"
-        "open it in a browser, from disk or from anywhere: it asks no server"
+    answers = [f"{report.samples} sample answers of its program agree with the run's own"]
+    if report.narrow is not None:
+        answers = report.narrow.lines()
+    return "\n".join(
+        [
+            f"exported to {file}: one page of {size / 1e6:,.1f} MB, {engine / 1e3:,.0f} kB of it the engine",
+            *answers,
+            "open it in a browser, from disk or from anywhere: it asks no server",
+        ]
     )
 
 

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from recurra.capturing import undone
 from recurra.search.rules import Flags
 from recurra.search.trees import leaves, mapped, signature
 
@@ -180,7 +181,7 @@ class Graphs:
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+        with undone(graph, self._pool), torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             steps()
         return graph.replay
 

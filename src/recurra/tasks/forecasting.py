@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
 from recurra.config.forcing import Forcing
-from recurra.config.forecasting import COUNTS, POINTS, ForecastingDecoding
+from recurra.config.forecasting import COUNTS, ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import Batches
 from recurra.data.files import extension
@@ -29,11 +29,12 @@ from recurra.forecasts.conventions import Conventions, in_order_of, reads_gaps_i
 from recurra.forecasts.intervals import Intervals
 from recurra.forecasts.learned import learned
 from recurra.forecasts.pictures import NO_FILE, forecast, looked
-from recurra.forecasts.reviews import first_scored, free_running, places, reviews, with_past
+from recurra.forecasts.reviews import first_scored, origins_before, places, reviews, with_past
+from recurra.forecasts.several import Member, combined, free_running
 from recurra.forecasts.windows import batches_of, cut_out, windows_of
 from recurra.opening import read_file
 from recurra.reading.asked import read_by
-from recurra.reading.facts import Facts, facts_in_words
+from recurra.reading.facts import Facts, Manner, facts_in_words
 from recurra.reading.history import continued
 from recurra.reading.outlook import with_outlook
 from recurra.reading.samples import spread, windows
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from recurra.models.forecast import Forecast, Review
     from recurra.models.forecaster import Forecaster
     from recurra.models.series_batch import ForecasterBatch
+    from recurra.predictors.predictor import Predictor
 
 Output: TypeAlias = "Forecast | Review"
 
@@ -330,25 +332,42 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         found = model.predict(batch, horizon=decoding.horizon, paths=decoding.paths, seed=decoding.seed)
         return with_past(self.conventions, model, batch, found)
 
+    def predictor(self) -> Predictor[Any]:
+        from recurra.predictors.forecasting import ForecastingPredictor
+
+        self.intervals.check()
+        decoding = self.settings.decoding
+        return ForecastingPredictor(self, size=self.conventions.size, horizon=decoding.horizon, paths=decoding.paths)
+
+    def widths_beside(self) -> Mapping[str, int]:
+        """How many numbers are read beside the values of a step, by the names of encoded arrays."""
+        own = self.conventions.widths
+        gaps = self.conventions.size + 1 if self.conventions.reads_gaps else 0
+        sizes = {"static_numbers": own.static, "static_names": len(own.categories), "gaps": gaps}
+        return {"future": own.future, "past": own.past, **sizes}
+
+    def origins_before(self, row: Encoded) -> NDArray[np.int64]:
+        """From where a series is forecast again, where intervals adapt to how good these forecasts were."""
+        unseen = int(row["unseen"][0]) if "unseen" in row else -1
+        return origins_before(self.conventions, unseen, len(row["values"]))
+
     def answer(self, example: Steps, output: Any) -> Prediction:
         return answer(self.conventions, self.intervals, example, output)
 
     def combined(self, example: Steps, outputs: Sequence[Any]) -> Any:
-        from recurra.models.forecast import Forecast, combined_forecast, combined_review
+        from recurra.models.forecast import Forecast, combined_forecast
 
         if isinstance(outputs[0], Forecast):
             return combined_forecast(outputs, coins=self.conventions.gives_coins)
-        own, row = self.conventions, self.encode(example)
-        values, known = row["values"].astype(np.float64), row["known"]
-        return combined_review(
-            outputs, values, known, has_density=own.has_density, is_squared=name_of(own.output) in POINTS
-        )
+        return combined(self.conventions, self.encode(example), outputs)
 
     def units(self) -> object:
         own = self.conventions
-        kind = own.is_binary, own.has_density, own.gives_coins
+        # −log p of a count is none of a density.
+        kind = own.is_binary, own.has_density, own.gives_coins, name_of(own.output) in COUNTS
         scales = own.scale.to_json(), own.facts.means.tolist(), own.facts.spreads.tolist(), dict(own.facts.names)
-        return scales, self.settings.data.difference, own.from_nothing, own.is_backward, kind
+        manner = Manner.of(self.settings) if own.facts.by_series else self.settings.data.difference
+        return scales, manner, own.from_nothing, own.is_backward, kind
 
     @property
     def unused_in_scores(self) -> Collection[str]:
@@ -372,8 +391,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if self.conventions.is_backward:
             raise ConfigError("a stream is read forward, but this run reads series from their end.")
         from recurra.forecasts.stream import Stream
+        from recurra.models.together import pairs_of
 
-        return Stream(self, model, state)
+        members: Any = pairs_of(self, model)
+        return Stream(self, members, state)
 
     def asked(self, row: Any, *, is_first: bool) -> Steps:
         """The steps of a row that a stream is given; before the first, those of training that it goes on with."""
@@ -433,14 +454,22 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         back: Sequence[int] | None = None,
     ) -> Backtest:
         back = self.origins_back(files, windows=windows, step=step) if back is None else back
-        return backtest(self.conventions, self.intervals, model, files, back)
+        return backtest(self._members(model), self.intervals, files, back)
 
     def anomalies(self, model: Any, files: Sequence[str | Path]) -> Table:
-        check_distribution(self.conventions)
-        return anomalies(self.conventions, model, list(self.read(files)))
+        members = self._members(model)
+        for member in members:
+            check_distribution(member.conventions)
+        return anomalies(members, list(self.read(files)))
 
-    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
-        return free_running(self.conventions, model, rows)
+    def free_running(self, model: Any, examples: Sequence[Steps]) -> Exposure:
+        return free_running(self._members(model), examples)
+
+    def _members(self, model: Any) -> list[Member]:
+        """The network, or those of several runs, each with how its own run reads series."""
+        from recurra.models.together import pairs_of
+
+        return [Member(task.conventions, network) for task, network in pairs_of(self, model)]
 
     # Views
 

@@ -503,13 +503,14 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
         return [Scored(found.nats, found.predicted, len(whole), unknown, found.each.numpy(), self.is_backward)]
 
-    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+    def free_running(self, model: Any, examples: Sequence[Passage]) -> Exposure:
         """Lines from their beginning; of a running text windows, the first half of which is read as it is."""
         from recurra.analysis.exposure import Exposed, Exposure
         from recurra.models.language_model import TextBatch, lines_batched
         from recurra.models.likelihood import TOKENS, run_free
         from recurra.padding import Padded, fitted
 
+        model, rows = self._as_one(model, "run free in one"), list(self.encode_all(examples))
         items: list[Exposed] = []
         if self.settings.data.independent:
             for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
@@ -591,18 +592,23 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def writer(self, model: Any, manner: Manner) -> Writer:
         from recurra.generation.voice import NetworkVoice
         from recurra.generation.writer import Writer
+
+        return Writer(self, NetworkVoice(self._as_one(model, "write one")), manner)
+
+    def _as_one(self, model: Any, doing: str) -> Any:
+        """The network, or several that agree on every token before the next."""
         from recurra.models.language_model import Mixture
         from recurra.models.together import Together
 
         if not isinstance(model, Together):
-            return Writer(self, NetworkVoice(model), manner)
+            return model
         if len({task.is_backward for task in model.tasks}) > 1:
             raise ConfigError(
-                "these runs read in opposite directions, so they can score a text together, but not write one: name "
+                f"these runs read in opposite directions, so they can score a text together, but not {doing}: name "
                 "runs with the same model.direction."
             )
         members: Any = model.members
-        return Writer(self, NetworkVoice(Mixture(members)), manner)
+        return Mixture(members)
 
     def counted(self, examples: Sequence[Passage], outputs: Sequence[Scored]) -> Counted:
         """Of lines that are read alone, each is an item; a text that is read as a whole is one."""

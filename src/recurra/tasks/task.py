@@ -526,9 +526,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def stream(self, model: nn.Module, state: bytes | None = None) -> AnyStream:
         """What reads endless input element by element and answers after each, from a saved state too. (torch)"""
         from recurra.models.saved import fingerprint
+        from recurra.models.together import Together
         from recurra.predictors.in_torch import InTorch
         from recurra.predictors.streaming import Stream
 
+        if isinstance(model, Together):
+            raise ConfigError(f"a stream is not available for an ensemble of {self.name} runs: name one of them.")
         try:
             predictor = self.predictor()
         except ConfigError as error:
@@ -562,7 +565,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Every observed value, and how improbable it was given those before it."""
         raise ConfigError(f"--anomalies is for forecasting, but this is a {self.name} model.")
 
-    def free_running(self, model: nn.Module, rows: Sequence[Encoded], *, device: str) -> Exposure:
+    def free_running(self, model: nn.Module, examples: Sequence[Example]) -> Exposure:
         """What it costs a model in evaluation mode to read its own outputs in place of the right ones. (torch)"""
         raise ConfigError(
             f"a {self.name} model never reads its own outputs, so there is no free running to compare with."

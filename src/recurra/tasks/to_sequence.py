@@ -276,12 +276,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         found = recurring_pairs(batch)
         return None if found is None or batch.target is None else Recurring(found, int(batch.target.lengths.sum()))
 
-    def free_running(self, model: Any, rows: Sequence[Encoded], *, device: str) -> Exposure:
+    def free_running(self, model: Any, examples: Sequence[Any]) -> Exposure:
         from recurra.analysis.exposure import Exposed, Exposure
         from recurra.models.searching import run_free
         from recurra.padding import fitted
 
-        items: list[Exposed] = []
+        rows, items = list(self.encode_all(examples)), list[Exposed]()
         for numbers in in_order_of_length(self.lengths(Rows.of(rows)), tokens=TOKENS):
             batch = fitted(self.batch([rows[number] for number in numbers]), model)
             if batch.target is None:

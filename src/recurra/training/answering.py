@@ -6,6 +6,7 @@ import dataclasses
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +32,10 @@ AHEAD = 4096
 
 TOKENS = 8192
 """Elements that are predicted together: more than in training, for nothing is kept for a backward pass."""
+
+
+MOST_OTHERS = 16
+"""Ways to search, at most, that are remembered."""
 
 
 class Answering(ABC):
@@ -88,7 +93,7 @@ class Answering(ABC):
         for text in given:
             if not isinstance(text, str | list | tuple | dict):
                 raise DataError(f"an input must be a text or a list, but is {text!r:.60}.")
-        asked = self.searching(
+        asked = self._asked(
             search=search,
             width=width,
             best=best,
@@ -254,6 +259,19 @@ class Answering(ABC):
                     f"'{method}', or leave {name} out."
                 )
         return self.changed(given)
+
+    def _asked(self, **options: Any) -> Self:
+        """What `searching` makes of some options, made once: settings take longer to be read than a short answer."""
+        key = repr([(type(value).__name__, value) for value in options.values()])
+        if key not in self._others:
+            if len(self._others) >= MOST_OTHERS:
+                self._others.clear()
+            self._others[key] = self.searching(**options)
+        return self._others[key]
+
+    @cached_property
+    def _others(self) -> dict[str, Self]:
+        return {}
 
     def check_used(self, changes: Changes, *, scoring: bool) -> None:
         """Refuse what has no effect where answers are scored, or where they are only given."""

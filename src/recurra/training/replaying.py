@@ -19,13 +19,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias, final
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from recurra.capturing import capturing
 from recurra.errors import EngineError, is_lack_of_memory
 from recurra.padding import Grid, Padded
 from recurra.recording import NotRecordedError, Recording, recording
@@ -211,23 +211,16 @@ class Replaying:
         """What a step launches. Python sees the lengths of other rows, so that none of them gets into the graph."""
         mirrored = {id(each): each.flip(0) for each in placed.lengths}
         leaves = [mirrored.get(id(leaf), leaf) for leaf in placed.leaves]
-        graph = torch.cuda.CUDAGraph()
+        twins = zip(mirrored.values(), placed.copies, strict=True)
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream), recording(zip(mirrored.values(), placed.copies, strict=True)) as present:
-            graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
-            try:
-                found = loss(tree_unflatten(leaves, placed.structure), tuple(carried), self.numbers)
-                gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
-                pairs = [(own, new) for own, new in zip(self.gradients, gradients, strict=True) if new is not None]
-                torch._foreach_copy_([own for own, _ in pairs], [new for _, new in pairs])
-                used = [gradient is not None for gradient in gradients]
-                total = found.total.detach()
-                del gradients, pairs
-            except BaseException:
-                with suppress(RuntimeError):  # what went wrong first is what matters
-                    graph.capture_end()
-                raise
-            graph.capture_end()
+        with torch.cuda.stream(self.stream), recording(twins) as present, capturing(self.pool) as graph:
+            found = loss(tree_unflatten(leaves, placed.structure), tuple(carried), self.numbers)
+            gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
+            pairs = [(own, new) for own, new in zip(self.gradients, gradients, strict=True) if new is not None]
+            torch._foreach_copy_([own for own, _ in pairs], [new for _, new in pairs])
+            used = [gradient is not None for gradient in gradients]
+            total = found.total.detach()
+            del gradients, pairs
         torch.cuda.current_stream(self.device).wait_stream(self.stream)
         return Graph(graph, placed, list(carried), total, found.carried, used, present)
 

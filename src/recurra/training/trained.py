@@ -100,11 +100,8 @@ class Trained(Answering):
 
     def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
         """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("free running is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
-        rows = list(self.task.encode_all(self.task.read(given)))
-        return self.task.free_running(self._quick, rows, device=str(next(self._quick.parameters()).device))
+        return self.task.free_running(self._quick, list(self.task.read(given)))
 
     def backtest(
         self,
@@ -119,8 +116,6 @@ class Trained(Answering):
         The last window ends with the series, the one before `step` steps earlier; `back` names other origins, as the
         number of steps from each to the end.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a backtest is not available for an ensemble of runs: name one of them.")
         given = [files] if isinstance(files, str | Path) else files
         return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
 
@@ -130,14 +125,10 @@ class Trained(Answering):
         An element is a word, a piece of text, the numbers of a step or, for forecasts, a row of a table; see
         docs/streams.md. A state goes on with the run that it was saved by.
         """
-        if isinstance(self._quick, Together):
-            raise ConfigError("a stream is not available for an ensemble of runs: name one of them.")
         return self.task.stream(self._quick, state)
 
     def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""
-        if isinstance(self._quick, Together):
-            raise ConfigError("anomalies are not available for an ensemble of runs: name one of them.")
         return self.task.anomalies(self._quick, [files] if isinstance(files, str | Path) else files)
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:

@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from recurra.attention import Memory
+from recurra.capturing import capturing
 from recurra.engines.replay import is_differentiated
 from recurra.errors import EngineError
 from recurra.padding import coarser
@@ -288,17 +289,9 @@ class Graphs:
 
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any) -> tuple[torch.cuda.CUDAGraph, Any]:
     """What a function launches as a graph, and what it returns."""
-    graph = torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-        try:
-            results = run()
-        except BaseException:
-            with suppress(RuntimeError):  # what went wrong first is what matters
-                graph.capture_end()
-            raise
-        graph.capture_end()
+    with torch.cuda.stream(stream), capturing(pool) as graph:
+        results = run()
     torch.cuda.current_stream().wait_stream(stream)
     return graph, results
 

@@ -1,0 +1,164 @@
+"""A forecaster: how series go on, as far as the run's horizon, is one function of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
+from recurra.errors import CheckpointError, ConfigError
+from recurra.models.forecast import Forecast, Past
+from recurra.predictors.predictor import Predictor, padded
+from recurra.programs.inputs import Input, Recordable, Running, called
+
+TOGETHER = 8192
+"""Steps of series that are read together."""
+
+BESIDE = ("future", "past", "static_numbers", "static_names", "gaps")
+"""What may be known of a series beside its values."""
+
+
+class Forecasts(Protocol):
+    """What is needed of the task."""
+
+    def widths_beside(self) -> Mapping[str, int]: ...
+    def origins_before(self, row: Encoded) -> NDArray[np.int64]: ...
+
+
+class ForecastingPredictor(Predictor[Forecast]):
+    """Series (B, T, d), with what is known beside them, to the next h steps (B, h, d).
+
+    forecast    values, lengths, what is known beside them -> values, means, log p, quantiles
+    """
+
+    def __init__(self, task: Forecasts, *, size: int, horizon: int, paths: int) -> None:
+        self.task, self.size, self.horizon, self.paths = task, size, horizon, paths
+
+    def functions(self, model: Any) -> list[Recordable]:
+        import torch
+
+        from recurra.models.series_batch import ForecasterBatch
+        from recurra.padding import Padded
+
+        shapes: dict[str, tuple[str | int, ...]] = {
+            "future": ("B", f"T+{self.horizon}"),
+            "past": ("B", "T"),
+            "gaps": ("B", "T"),
+            "static_numbers": ("B",),
+            "static_names": ("B",),
+        }
+        widths = self.task.widths_beside()
+        inputs = [Input("values", ("B", "T", self.size)), Input("lengths", ("B",), "lengths", along="T")]
+        names = [name for name in BESIDE if widths.get(name)]
+        for name in names:
+            if name == "static_names":
+                inputs += [
+                    Input(f"category{number}", ("B",), "ids", below=embedding.num_embeddings)
+                    for number, embedding in enumerate(model.covariates.embeddings)
+                ]
+            else:
+                inputs.append(Input(name, (*shapes[name], widths[name])))
+
+        def forecast(values: Any, lengths: Any, *others: Any) -> Mapping[str, Any]:
+            given = dict(zip((each.name for each in inputs[2:]), others, strict=True))
+            categories = [tensor for name, tensor in given.items() if name.startswith("category")]
+            batch = ForecasterBatch(
+                Padded(values, lengths),
+                torch.ones_like(values, dtype=torch.bool),
+                given.get("future"),
+                given.get("past"),
+                given.get("static_numbers"),
+                torch.stack(categories, dim=1) if categories else None,
+                given.get("gaps"),
+            )
+            said = model.forecast(batch, self.horizon)
+            found = {"values": said.values, "means": said.means, "log_p": said.log_p}
+            return found if said.fan is None else {**found, "fan": said.fan.to(said.values.dtype)}
+
+        return [Recordable("forecast", inputs, forecast)]
+
+    def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Forecast]:
+        if self.paths:
+            raise ConfigError("decoding.paths needs the run: an exported model draws no paths. Leave it out.")
+        if self.horizon > (most := exported_horizon(running)):
+            raise ConfigError(
+                f"decoding.horizon = {self.horizon} needs the run: the model was exported for {most} steps ahead."
+            )
+        found = self.forecasts(running, rows)
+        origins = [self.task.origins_before(row) for row in rows]
+        past = [cut(row, int(origin), self.horizon) for row, own in zip(rows, origins, strict=True) for origin in own]
+        said = iter(self.forecasts(running, past))
+        return [
+            forecast._replace(past=past_of(own, [next(said) for _ in own])) if len(own) else forecast
+            for forecast, own in zip(found, origins, strict=True)
+        ]
+
+    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> None:
+        raise ConfigError(
+            "forecasts are scored from many origins, which needs the run: an exported forecaster only predicts."
+        )
+
+    def forecasts(self, running: Running, rows: Sequence[Encoded]) -> list[Forecast]:
+        """How each of some rows goes on."""
+        found: list[Any] = [None] * len(rows)
+        lengths = Rows(rows).lengths("values") if len(rows) else np.zeros(0, np.int64)
+        for numbers in in_order_of_length(lengths, tokens=TOGETHER):
+            for number, each in zip(numbers, self._together([rows[n] for n in numbers], running), strict=True):
+                found[number] = each
+        return found
+
+    def _together(self, rows: Sequence[Encoded], running: Running) -> Iterator[Forecast]:
+        every = Rows.of(rows)
+        values, lengths = padded(every, "values", np.float32)
+        # Of rows that all are empty one step is read, which is padding.
+        least = max(1, values.shape[1])
+        given = {"values": widened(values, least), "lengths": lengths}
+        for name in ("future", "past", "gaps"):
+            if every.has(name):
+                more = exported_horizon(running) if name == "future" else 0
+                given[name] = widened(padded(every, name, np.float32)[0], least + more)
+        if every.has("static_numbers"):
+            given["static_numbers"] = np.stack([row["static_numbers"] for row in rows]).astype(np.float32)
+        if every.has("static_names"):
+            names = np.stack([row["static_names"] for row in rows])
+            given |= {f"category{number}": column for number, column in enumerate(names.T)}
+        found = {name: each.astype(np.float64) for name, each in called(running, "forecast", given).items()}
+        for row in range(len(rows)):
+            fan = found["fan"][row] if "fan" in found else None
+            values, means, log_p = (found[name][row, : self.horizon] for name in ("values", "means", "log_p"))
+            yield Forecast(values, means, None, float(log_p.sum()), None if fan is None else fan[: self.horizon])
+
+
+def exported_horizon(running: Running) -> int:
+    """The steps ahead that a program forecasts."""
+    function = running.program.functions["forecast"]
+    [operand] = [operand for name, operand in function.outputs if name == "values"]
+    steps = function.values[operand].shape[1].constant if isinstance(operand, int) else None
+    if steps is None:
+        raise CheckpointError("the program's `forecast` gives no values: export the run again.")
+    return steps
+
+
+def widened(array: NDArray[Any], steps: int) -> NDArray[Any]:
+    """(B, steps, n): an array (B, T, n) with zeros after its steps."""
+    return np.pad(array, ((0, 0), (0, steps - array.shape[1]), (0, 0)))
+
+
+def cut(row: Encoded, steps: int, horizon: int) -> Encoded:
+    """The first steps of a row, with what was known ahead of them.
+
+    >>> cut({"values": np.zeros((9, 1)), "future": np.zeros((12, 2))}, 4, 3)["future"].shape
+    (7, 2)
+    """
+    ends = {"values": steps, "known": steps, "past": steps, "gaps": steps, "future": steps + horizon}
+    return {name: array[: ends[name]] if name in ends else array for name, array in row.items() if name != "unseen"}
+
+
+def past_of(origins: NDArray[np.int64], said: Sequence[Forecast]) -> Past:
+    """What was said from some origins before."""
+    fans = [each.fan for each in said if each.fan is not None]
+    return Past(origins, np.stack([each.values for each in said]), np.stack(fans) if fans else None)

@@ -1,0 +1,93 @@
+"""Exported forecasters answer as their runs do: covariates, gaps, intervals that adapt; what they lack is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recurra
+from recurra.cli import main
+from recurra.errors import ConfigError
+from recurra.exported import load_exported
+from recurra.exporting.folder import export
+from recurra.programs.solving import NotExportable
+from recurra.training.trained import load
+from tests.exporting.test_export import OLD, answers_of, assert_alike
+from tests.once import made_once
+
+FEW = {"training.steps": 12, "model.hidden": 6, "decoding.horizon": 3, "data.season": 4, "data.cache": False}
+TABLE = {"data.time": "time", "data.series": "shop", "data.values": ["sold"]}
+RUNS: dict[str, dict[str, Any]] = {
+    "direct": {"data.future": ["price"], "data.static": ["size", "town"], "data.categories": ["town"]},
+    "attention": {"model.ahead": "attention", "data.past": ["price"], "model.output": "gaussian"},
+    "recursive": {"model.ahead": "recursive", "model.output": "gaussian", "model.cell": "gru_d", "model.embedding": 0},
+}
+
+
+def table(path: Path, steps: int, first: int = 0, *, ahead: int = 0) -> str:
+    """A table of two shops; of the last steps, `ahead` many, the price alone is known."""
+    draw = np.random.default_rng(first)
+    lines = ["shop,time,sold,price,size,town"]
+    for shop, town in (("a", "x"), ("b", "y")):
+        for t in range(first, first + steps):
+            is_lost = (draw.random() < 0.1 and t > first) or t >= first + steps - ahead
+            sold = "" if is_lost else f"{20 + 5 * (t % 4) + draw.normal():.3f}"
+            lines.append(f"{shop},{t},{sold},{draw.integers(0, 3)},{len(town) + first % 7},{town}")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small forecasters, and what was exported from them."""
+
+    def make(here: Path) -> None:
+        train, valid = table(here / "train.csv", 60), table(here / "valid.csv", 20, first=60)
+        for name, settings in RUNS.items():
+            every = {**FEW, **TABLE, **settings}
+            recurra.train("forecasting", train=train, valid=valid, out=here / name / "run", settings=every)
+            export(here / name / "run", here / name / "exported")
+
+    return made_once(tmp_path_factory, "forecasters", make)
+
+
+@pytest.mark.parametrize("by", ["c", "numpy"])
+@pytest.mark.parametrize("name", RUNS)
+def test_an_exported_forecaster_predicts_as_its_run_does(runs: Path, tmp_path: Path, name: str, by: Any) -> None:
+    run, exported = load(runs / name / "run"), load_exported(runs / name / "exported", by=by)
+    later = Path(table(tmp_path / "later.csv", 30, first=80, ahead=3 if name == "direct" else 0))
+    for changes in ([], ["decoding.coverage=0.8", "decoding.adaptation=0.1"], ["decoding.horizon=2"]):
+        one, other = run.with_settings(changes), exported.with_settings(changes)
+        for found, right in zip(other.predict_file(later, []), one.predict_file(later, []), strict=True):
+            assert found.score == pytest.approx(right.score, rel=1e-4, abs=1e-4)
+            assert_alike(found.detail, right.detail)
+
+
+def test_a_forecaster_of_an_earlier_version_is_exported(tmp_path: Path) -> None:
+    export(OLD / "forecasting" / "run", tmp_path / "exported")
+    run, exported = load(OLD / "forecasting" / "run"), load_exported(tmp_path / "exported")
+    for found, right in zip(answers_of(exported, "forecasting"), answers_of(run, "forecasting"), strict=True):
+        assert_alike(found.detail, right.detail)
+
+
+def test_what_needs_the_run_is_said(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, file = str(runs / "recursive" / "exported"), table(tmp_path / "later.csv", 30, first=80)
+    for arguments, words in (
+        (["predict", folder, file, "--set", "decoding.horizon=4"], "exported for 3 steps ahead"),
+        (["predict", folder, file, "--set", "decoding.paths=5"], "decoding.paths needs the run"),
+        (["evaluate", folder, file], "forecasts are scored from many origins, which needs the run"),
+    ):
+        assert main(arguments) == 2
+        assert words in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="cannot read a stream"):
+        load_exported(runs / "recursive" / "exported").stream()
+
+
+def test_a_density_whose_quantiles_are_searched_for_is_refused(runs: Path, tmp_path: Path) -> None:
+    settings = {**FEW, **TABLE, "model.output": "student_t", "training.steps": 1}
+    recurra.train("forecasting", train=str(runs / "train.csv"), out=tmp_path / "run", settings=settings)
+    with pytest.raises(NotExportable, match="this model cannot be exported: in `forecast`"):
+        export(tmp_path / "run", tmp_path / "exported")
