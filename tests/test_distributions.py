@@ -16,6 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from recurra.exporting.folder import export
@@ -160,7 +161,7 @@ def test_recurra_run_answers_scores_and_serves_where_numpy_alone_is_installed(wh
     venv.create(home, with_pip=True)
     [site] = (home / "lib").glob("*/site-packages")
     ours = {path.name for path in site.iterdir()}
-    here = Path(__import__("numpy").__file__).parents[1]
+    here = Path(str(np.__file__)).parents[1]
     for pattern in ("numpy", "numpy.libs", "numpy-*.dist-info"):
         for path in here.glob(pattern):
             shutil.copytree(path, site / path.name)

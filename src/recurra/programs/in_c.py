@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import math
 from collections.abc import Sequence
@@ -28,6 +27,11 @@ WRONG = {
 }
 
 
+PRINTERS = hashlib.sha256(
+    b"".join(path.read_bytes() for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)))
+).hexdigest()
+"""The digest of the modules that print, as they were imported: where they print another text, it has another library."""
+
 MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
 
@@ -36,16 +40,7 @@ def compiled(program: Program) -> ctypes.CDLL:
     """The library of a program, which is printed only where the cache has none: that takes longer than to load it."""
     from recurra.engines.c_library import library_of
 
-    return library_of(f"{program.to_json()}\n{printers()}", lambda: Printed(program).text)
-
-
-@functools.cache
-def printers() -> str:
-    """The SHA-256 digest of the modules that print: another text has another library."""
-    found = hashlib.sha256()
-    for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+    return library_of(f"{program.to_json()}\n{PRINTERS}", lambda: Printed(program).text)
 
 
 class InC:
