@@ -14,8 +14,6 @@ import urllib.request
 import venv
 import zipfile
 from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -94,9 +92,9 @@ def test_the_two_distributions_agree_on_versions_and_licence() -> None:
 # Wheels, as `make wheels` builds them, installed as a user would
 
 
-def done(*command: str | Path, **options: Any) -> str:
+def done(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
     """What a command prints; one that fails says why."""
-    found = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
+    found = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, env=env, cwd=cwd)
     assert found.returncode == 0, f"{command}\n{found.stdout[-2000:]}\n{found.stderr[-2000:]}"
     return found.stdout
 
@@ -176,7 +174,10 @@ def test_recurra_run_answers_scores_and_serves_where_numpy_alone_is_installed(wh
     )
     assert size <= MOST_BYTES
     recurra, environment = home / "bin" / "recurra", {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    typed = lambda *given: done(recurra, *given, env=environment, cwd=tmp_path)  # noqa: E731
+
+    def typed(*given: str) -> str:
+        return done(recurra, *given, env=environment, cwd=tmp_path)
+
     [valid] = (old / "data").glob("valid.*")
     (tmp_path / "inputs.txt").write_text("cat\ngoatee\n")
     answers = typed("predict", "exported", "inputs.txt").splitlines()
@@ -189,7 +190,7 @@ def test_recurra_run_answers_scores_and_serves_where_numpy_alone_is_installed(wh
         *(([name], "pip install recurra") for name in ("lab adding", "cells", "demo", "bench")),
         (["serve", "exported"], "or without torch 'recurra-run[serve]'"),
     ):
-        command = [recurra, *(part for each in given for part in each.split())]
+        command = [str(recurra), *(part for each in given for part in each.split())]
         refused = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
         assert (refused.returncode, words in refused.stderr) == (2, True), (given, refused.stderr)
     for name in ("starlette", "uvicorn", "anyio", "idna", "sniffio", "click", "h11", "typing_extensions.py"):
