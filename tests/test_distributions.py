@@ -14,6 +14,7 @@ import urllib.request
 import venv
 import zipfile
 from pathlib import Path
+
 import numpy as np
 import pytest
 

@@ -5,22 +5,18 @@ A task is scored by what it counts of each item (recurra.scoring); here is what 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from recurra.metrics.auc import area_under_curve, auc
-    from recurra.metrics.bleu import bleu, bleu_counts, bleu_of
-    from recurra.metrics.chrf import chrf, chrf_counts, chrf_of
-    from recurra.metrics.confidence import recall_at_false_alarms
-    from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate
-    from recurra.metrics.lengths import Bucket, buckets
-    from recurra.metrics.meteor import meteor, meteor_counts, meteor_of
-    from recurra.metrics.resampling import Difference, Sampled, difference, draws, interval
-    from recurra.metrics.rouge import rouge_l, rouge_l_each, rouge_n
-    from recurra.metrics.spans import Scheme, Span, allowed, breaches, scheme_of, spans
-    from recurra.metrics.stemming import stem
-    from recurra.metrics.ter import ter, ter_counts, ter_of
+from recurra.metrics.auc import area_under_curve, auc
+from recurra.metrics.bleu import bleu, bleu_counts, bleu_of
+from recurra.metrics.chrf import chrf, chrf_counts, chrf_of
+from recurra.metrics.confidence import recall_at_false_alarms
+from recurra.metrics.edits import Edit, edit_counts, edit_distance, edits, symbol_error_rate
+from recurra.metrics.lengths import Bucket, buckets
+from recurra.metrics.meteor import meteor, meteor_counts, meteor_of
+from recurra.metrics.resampling import Difference, Sampled, difference, draws, interval
+from recurra.metrics.rouge import rouge_l, rouge_l_each, rouge_n
+from recurra.metrics.spans import Scheme, Span, allowed, breaches, scheme_of, spans
+from recurra.metrics.stemming import stem
+from recurra.metrics.ter import ter, ter_counts, ter_of
 
 __all__ = [
     "Bucket",
@@ -61,25 +57,3 @@ __all__ = [
     "ter_counts",
     "ter_of",
 ]
-
-# Imported when first touched.
-_HOMES = {
-    **dict.fromkeys(("area_under_curve", "auc"), "auc"),
-    **dict.fromkeys(("bleu", "bleu_counts", "bleu_of"), "bleu"),
-    **dict.fromkeys(("chrf", "chrf_counts", "chrf_of"), "chrf"),
-    **dict.fromkeys(("recall_at_false_alarms",), "confidence"),
-    **dict.fromkeys(("Edit", "edit_counts", "edit_distance", "edits", "symbol_error_rate"), "edits"),
-    **dict.fromkeys(("Bucket", "buckets"), "lengths"),
-    **dict.fromkeys(("meteor", "meteor_counts", "meteor_of"), "meteor"),
-    **dict.fromkeys(("Difference", "Sampled", "difference", "draws", "interval"), "resampling"),
-    **dict.fromkeys(("rouge_l", "rouge_l_each", "rouge_n"), "rouge"),
-    **dict.fromkeys(("Scheme", "Span", "allowed", "breaches", "scheme_of", "spans"), "spans"),
-    **dict.fromkeys(("stem",), "stemming"),
-    **dict.fromkeys(("ter", "ter_counts", "ter_of"), "ter"),
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'recurra.metrics' has no attribute {name!r}")
-    return getattr(import_module(f"recurra.metrics.{_HOMES[name]}"), name)

@@ -30,7 +30,7 @@ WRONG = {
 PRINTERS = hashlib.sha256(
     b"".join(path.read_bytes() for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)))
 ).hexdigest()
-"""The digest of the modules that print, as they were imported: where they print another text, it has another library."""
+"""The digest of the modules that print, as they were imported: what they print otherwise has another library."""
 
 MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recurra.errors import ConfigError
-from recurra.metrics.brackets import MIRRORED, closes, opens
 from recurra.named import did_you_mean
 from recurra.search.brackets import Brackets
 from recurra.settings import SettingError
@@ -61,6 +60,8 @@ def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tupl
 
     A token such as (NP is closed by )NP or, where there is none, by ).
     """
+    from recurra.metrics.brackets import MIRRORED, closes, opens
+
     if decoding.brackets == "free":
         return Brackets(), ()
     vocabulary = target.vocabulary
