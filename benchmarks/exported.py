@@ -1,18 +1,20 @@
 """Exported models beside their runs: time of a first answer in a fresh process, size, and answers a second.
 
-    python benchmarks/exported.py RUN [RUN …] [--inputs FILE] [--rows 1,32] [--count 64]
+    python benchmarks/exported.py RUN [RUN …] [--inputs FILE] [--rows 1,32] [--count 64] [--search beam,greedy]
 
 Each RUN is exported to a temporary folder. A fresh process is timed from its start to its end, with one answer between
 (import, load, predict), in turn with one that only imports numpy: the least and the median of --times. Before that, one
 answer writes the bytecode of recurra's modules and the compiled program, as the first answer on a machine does; without
 bytecode (PYTHONDONTWRITEBYTECODE) every process would compile all modules anew, so this is not handed on. Answers a
-second are those of `predict` on one thread, the best of three. Times are CPU seconds of the process, which other
-programs on the machine disturb less than those of a clock.
+second are those of `predict` on one thread, the best of three; of a language model, texts of 1,000 tokens are drawn.
+Times are CPU seconds of the process, which other programs on the machine disturb less than those of a clock. "Torch" is
+the run kept from compiled code, "run" as it answers by itself once it has compiled it.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import subprocess
@@ -57,9 +59,15 @@ def rate(work: Callable[[], object], count: int, times: int = 3) -> float:
     return count / min(found)
 
 
-def one_by_one(model: Any, inputs: list[Any], rows: int) -> None:
+def one_by_one(model: Any, inputs: list[Any], rows: int, **asked: Any) -> None:
     for first in range(0, len(inputs), rows):
-        model.predict(inputs[first : first + rows])
+        model.predict(inputs[first : first + rows], **asked)
+
+
+def drawn(model: Any) -> None:
+    import recurra
+
+    recurra.generate(model, "", length=1000, seed=1)
 
 
 def main() -> None:
@@ -67,6 +75,7 @@ def main() -> None:
 
     from recurra.exported import load_exported
     from recurra.exporting.folder import export, sample_inputs
+    from recurra.training import compiled
     from recurra.training.trained import load
 
     torch.set_num_threads(1)
@@ -76,6 +85,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=15, help="fresh processes")
     parser.add_argument("--rows", default="1,32", help="inputs that are answered together")
     parser.add_argument("--count", type=int, default=64, help="inputs that are answered")
+    parser.add_argument("--search", default="", help="searches that are compared (default: that of the run)")
     options = parser.parse_args()
     for run in options.runs:
         with tempfile.TemporaryDirectory() as place:
@@ -96,14 +106,28 @@ def main() -> None:
                     f"  a fresh process with one answer, {name} of {options.times}: {first[place]:.3f} s of CPU, "
                     f"{over:.2f} × import numpy ({numpy[place]:.3f} s)"
                 )
-            for rows in map(int, options.rows.split(",")):
-                ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
-                rates = {
-                    name: rate(partial(one_by_one, each, inputs, rows), len(inputs)) for name, each in ways.items()
-                }
-                found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())
+            ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
+            if model.task.name == "language_model":
+                rates = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
+                seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in rates.items())
                 over = rates["C"] / rates["torch"]
-                print(f"  {rows} at once, answers a second of CPU: {found}; C over torch {over:.1f} ×")
+                print(f"  1,000 tokens drawn, seconds of CPU: {seconds}; C over torch {over:.1f} ×")
+                continue
+            for search in options.search.split(","):
+                for rows in map(int, options.rows.split(",")):
+                    asked = {"search": search} if search else {}
+                    rates = {}
+                    for name, each in (*ways.items(), ("run", load(run))):
+                        waits = (math.inf, math.inf) if name == "torch" else (0.0, 0.0)
+                        compiled.PATIENCE, compiled.PATIENCE_WITH_CACHE = waits
+                        one_by_one(each, inputs, rows, **asked)  # while it is compiled
+                        rates[name] = rate(partial(one_by_one, each, inputs, rows, **asked), len(inputs))
+                    found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())
+                    over, own = rates["C"] / rates["torch"], rates["run"] / rates["torch"]
+                    print(
+                        f"  {search} {rows} at once, answers a second of CPU: {found}; "
+                        f"over torch: C {over:.1f} ×, run {own:.1f} ×"
+                    )
 
 
 if __name__ == "__main__":

@@ -416,14 +416,21 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     sub.add_argument("--updates", type=int, metavar="N", help="updates per cell, instead of --seconds")
     sub.add_argument("--device", help="cpu or cuda (default: cpu; on data, as set)")
+    sub.add_argument("--layers", type=int, metavar="N", help="layers of each network (default: 1; on data, as set)")
+    sub.add_argument(
+        "--seed", type=int, metavar="N", help="random seed of all that is drawn (default: 0; on data, as set)"
+    )
+    sub.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="train from so many seeds: of a problem the best counts, on data mean and standard deviation (default: 1)",
+    )
     group = sub.add_argument_group("problems")
     group.add_argument(
         "--length", type=int, metavar="T", help="sequence length (default: 100; words of states have up to 16)"
     )
-    group.add_argument("--layers", type=int, metavar="N", help="layers of each network (default: 1)")
     group.add_argument("--learning-rate", type=float, metavar="R", help="of Adam (default: 0.001)")
-    group.add_argument("--seed", type=int, metavar="N", help="random seed of weights and sequences (default: 0)")
-    group.add_argument("--seeds", type=int, metavar="N", help="try so many seeds and keep the best (default: 1)")
     group.add_argument(
         "--automaton", metavar="FILE", help="draw the automaton found in the best network to a picture (.svg, .png)"
     )

@@ -264,7 +264,7 @@ def test_without_a_compiler_numpy_answers_and_says_so(folders: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("task", "words"),
-    [("forecasting", "models for forecasting cannot be exported yet"), ("question_answering", "N is at most 2")],
+    [("question_answering", "N is at most 2")],
 )
 def test_what_cannot_be_exported_is_refused_and_nothing_is_left(tmp_path: Path, task: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):

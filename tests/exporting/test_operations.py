@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.exporting.folder import (
+from recurra.exporting.joining import (
     difference,
     program_of,
     refuse_broken,
@@ -38,6 +38,7 @@ WEIGHT = nn.Linear(6, 5)
 NORM, GROUPS = nn.LayerNorm(6), nn.GroupNorm(2, 6)
 ALONG, OVER = nn.Conv1d(6, 4, 3, padding=1, stride=2), nn.Conv2d(1, 2, (3, 2), padding=1, dilation=(1, 2))
 TABLE = nn.Embedding(6, 3)
+SCALE = nn.Parameter(torch.tensor(0.7), requires_grad=False)
 
 
 def rows(x: Tensor) -> Tensor:
@@ -72,6 +73,7 @@ ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "chunks": lambda x: torch.stack([a * b for a, b in zip(x.chunk(2, 2), x.chunk(2, 2), strict=True)]).sum(0),
     "first_and_last": lambda x: x[:, 0] + x[:, -1],
     "unfolded": lambda x: x.unflatten(2, (2, 3)).permute(0, 2, 1, 3).flatten(2),
+    "windows": lambda x: x.unfold(1, 2, 1).sum(1) + x.unfold(2, 3, 2).sum((1, 2)).unsqueeze(1)[:, :, :2] * SCALE,
     "padded": lambda x: functional.pad(x, (1, 2, 0, 1), value=-1.0),
     "convolution": lambda x: ALONG(x.transpose(1, 2)),
     "picture": lambda x: OVER(x.unsqueeze(1)),
@@ -220,18 +222,21 @@ def test_c_is_compared_with_the_model_too() -> None:
     """Weights that are off by 3e-5 stand for a function of C that loses digits."""
     function, program, weights = one_function(WEIGHT)
     assert [each.name for each in runners(program, weights)] == ["numpy", "c"]
-    assert all(difference(each, function) < 1e-6 for each in runners(program, weights))
+    assert all(difference(each, function, WEIGHT) < 1e-6 for each in runners(program, weights))
     changed = {name: array * np.float32(1 + 3e-5) for name, array in weights.items()}
     with pytest.raises(NotExportable, match=r"gives out that is off by \d\.\de-05 .* run by C"):
-        difference(InC(program, weights_content(program, changed)), function)
+        difference(InC(program, weights_content(program, changed)), function, WEIGHT)
 
 
 def test_rounding_is_allowed_for_where_the_model_itself_rounds() -> None:
     """What is divided by a sum that is nearly 0 has few digits."""
     x = torch.tensor([[[1.0, -0.9999]], [[0.5, 2.0]]])
-    divided, doubled = Own(lambda x: 1 / x.sum(2)), Own(lambda x: x * 2)
-    assert 1e-5 < rounding(Recordable("own", [X], divided), [x], divided(x))["out"] < 1e-3
-    assert rounding(Recordable("own", [X], doubled), [x], doubled(x))["out"] < 3e-7
+    by = nn.Linear(2, 1).requires_grad_(False)
+    before = {name: weight.clone() for name, weight in by.state_dict().items()}
+    divided, doubled = Own(lambda x: 1 / x.sum(2)), Own(lambda x: by(x) * 2)
+    assert 1e-5 < rounding(Recordable("own", [X], divided), divided, [x], divided(x))["out"] < 1e-3
+    assert 0 < rounding(Recordable("own", [X], doubled), by, [x], doubled(x))["out"] < 1e-6
+    assert all(torch.equal(weight, before[name]) for name, weight in by.state_dict().items()), "as it was"
 
 
 def test_a_model_whose_training_went_wrong_is_not_exported() -> None:

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-shared",
+    "-fPIC",
+)
 """No -ffast-math: NaN and infinity must stay what they are."""
 
 

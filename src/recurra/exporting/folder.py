@@ -6,45 +6,30 @@ import copy
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from recurra.config.run_file import run_text
-from recurra.engines.c_library import NoCompiler
 from recurra.errors import CheckpointError, ConfigError
 from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
+from recurra.exporting.joining import difference, recorded_functions, runners
 from recurra.exporting.narrow import Narrow, narrowed
-from recurra.exporting.recording import Recorded, names_of, record, samples
 from recurra.manifest import committing
 from recurra.models.saved import fingerprint
 from recurra.programs.c_text import Printed
-from recurra.programs.in_c import InC
-from recurra.programs.in_numpy import InNumpy
-from recurra.programs.inputs import Recordable, Running
 from recurra.programs.narrowing import Width
 from recurra.programs.program import Program
 from recurra.programs.solving import NotExportable
-from recurra.programs.weights import weights_content, write_weights
+from recurra.programs.weights import write_weights
 from recurra.tasks.task import Prediction
 from recurra.training.loading import EXPORT
 from recurra.training.samples import kept_samples, samples_of_data
 from recurra.training.trained import Trained, load
 from recurra.version import __version__
-
-TOLERANCE = 1e-5
-"""How far a recorded function may be from the model, beside the largest number of its outputs, or 1."""
-
-MOST_TOLERANCE, ROUNDED = 1e-3, 8
-"""How far it may be where the model changes by more if its inputs are rounded: this, and so many times the change.
-
-An example is sLSTM, whose states are drawn here as no sentence gives them: it divides by a sum, which may be near 0."""
 
 SCORE_TOLERANCE = 1e-3
 """The same of the score of an answer, beside the score, or 1."""
@@ -55,9 +40,6 @@ NARROW_TOLERANCE = 2e-2
 WIDTHS = get_args(Width)
 
 SAMPLES = "samples.json"
-
-TRIED = ((1, 1), (2, 5), (3, 2), (1, 23), (5, 9))
-"""The first and all other sizes of inputs on which a recorded function is compared with the model."""
 
 
 class Report(NamedTuple):
@@ -187,131 +169,13 @@ def recorded_program(model: Trained, *, gates: bool = False) -> tuple[Program, d
     """All functions of a model as one program, its weights, and how far they are from the model at most."""
     predictor = model.task.predictor()
     network = copy.deepcopy(model.model).float().cpu().eval()
-    refuse_broken(network)
     functions = predictor.functions(network)
     if gates:
         functions += gates_function(model.task, network, functions[0])
-    found: dict[str, Recorded] = {each.name: record(network, each) for each in functions}
-    program, weights = program_of(found)
-    error = max((difference(each, one) for each in runners(program, weights) for one in functions), default=0.0)
+    program, weights = recorded_functions(network, functions)
+    pairs = [(running, function) for running in runners(program, weights) for function in functions]
+    error = max((difference(running, function, network) for running, function in pairs), default=0.0)
     return program, weights, error
-
-
-def refuse_broken(network: nn.Module) -> None:
-    """A NotExportable for a model whose training went wrong."""
-    for name, weight in network.named_parameters():
-        if not weight.isfinite().all():
-            raise NotExportable(
-                f"this model cannot be exported: its weight {name} has a number that is NaN or infinite, so that its "
-                "answers mean nothing. Train it again, with a lower training.learning_rate."
-            )
-
-
-def runners(program: Program, weights: Mapping[str, NDArray[Any]]) -> list[Running]:
-    """Whatever runs a program here: NumPy, and C where there is a compiler."""
-    found: list[Running] = [InNumpy(program, weights)]
-    with suppress(NoCompiler):
-        found.append(InC(program, weights_content(program, weights)))
-    return found
-
-
-def program_of(recorded: Mapping[str, Recorded]) -> tuple[Program, dict[str, NDArray[Any]]]:
-    """Functions as one program; weights of the same name and numbers are one."""
-    weights: dict[str, NDArray[Any]] = {}
-    functions = {}
-    for name, (function, own) in recorded.items():
-        names = {}
-        for each, array in own.items():
-            new = each
-            while new in weights and not same(weights[new], array):
-                new = f"{new}.{name}"
-            names[each], weights[new] = new, array
-        functions[name] = renamed(function, names)
-    program = Program(functions, {name: (str(array.dtype), array.shape) for name, array in weights.items()})
-    try:
-        return Program.from_json(program.to_json()), weights
-    except CheckpointError as error:
-        raise NotExportable(f"this model cannot be exported: {error}") from error
-
-
-def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
-
-
-def renamed(function: Any, names: Mapping[str, str]) -> Any:
-    """A function whose weights have other names."""
-    from dataclasses import replace
-
-    def change(operand: Any) -> Any:
-        return names.get(operand, operand) if isinstance(operand, str) else operand
-
-    operations = []
-    for op in function.operations:
-        details = dict(op.details)
-        if "body" in details:
-            details["body"] = renamed(details["body"], names)
-        operations.append(replace(op, operands=tuple(map(change, op.operands)), details=details))
-    outputs = tuple((name, change(operand)) for name, operand in function.outputs)
-    return replace(function, operations=tuple(operations), outputs=outputs)
-
-
-def difference(running: Running, function: Recordable) -> float:
-    """How far a recorded function is from the model at most, on inputs of other sizes than those recorded."""
-    names = names_of(function)
-    most = 0.0
-    for seed, (first, others) in enumerate(TRIED if names else TRIED[:1], 100):
-        sizes = {name: others + 2 * place if place else first for place, name in enumerate(names)}
-        sizes = {name: min(size, function.most.get(name, size)) for name, size in sizes.items()}
-        given = samples(function.inputs, sizes, seed)
-        with torch.no_grad():
-            wanted = function.call(*given)
-        found = running.run(function.name, [each.numpy() for each in given])
-        for (name, tensor), array in zip(wanted.items(), found, strict=True):
-            right = tensor.numpy()
-            if right.shape != array.shape:
-                raise NotExportable(
-                    f"this model cannot be exported: `{function.name}` gives {name} of shape {array.shape} for the "
-                    f"sizes {sizes}, but the model gives {right.shape}."
-                )
-            error = relative_error(array, right)
-            if not error <= TOLERANCE and not error <= ROUNDED * rounding(function, given, wanted)[name]:
-                raise NotExportable(
-                    f"this model cannot be exported: `{function.name}` gives {name} that is off by {error:.1e} for "
-                    f"inputs of the sizes {sizes}, run by {'C' if running.name == 'c' else 'NumPy'}. The model may do "
-                    "something else there than for the inputs that were recorded."
-                )
-            most = max(most, error)
-    return most
-
-
-def rounding(function: Recordable, given: Sequence[Tensor], wanted: Mapping[str, Tensor]) -> dict[str, float]:
-    """How far each output of the model moves where its inputs are rounded to float32 in another way, cut off where no
-    difference is due to rounding any more."""
-    most = dict.fromkeys(wanted, 0.0)
-    draws = torch.Generator().manual_seed(0)
-    for _ in range(4):
-        signs = [torch.randint(-1, 2, each.shape, generator=draws) for each in given]
-        near = [
-            each * (1 + sign * torch.finfo(each.dtype).eps) if each.is_floating_point() else each
-            for each, sign in zip(given, signs, strict=True)
-        ]
-        with torch.no_grad():
-            found = function.call(*near)
-        for name, tensor in found.items():
-            most[name] = max(most[name], relative_error(tensor.numpy(), wanted[name].numpy()))
-    return {name: min(error, MOST_TOLERANCE / ROUNDED) for name, error in most.items()}
-
-
-def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
-    """The largest difference beside the largest finite number, or 1; infinite numbers must be the same ones."""
-    if not right.size:
-        return 0.0
-    found, right = found.astype(np.float64), right.astype(np.float64)
-    finite = np.isfinite(right)
-    if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
-        return float("inf")
-    scale = max(1.0, float(np.abs(right[finite]).max(initial=0.0)))
-    return float(np.abs(found[finite] - right[finite]).max(initial=0.0)) / scale
 
 
 def sample_inputs(model: Trained) -> list[Any]:

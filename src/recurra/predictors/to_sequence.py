@@ -268,7 +268,8 @@ class ToSequencePredictor(Predictor[Written]):
             decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
         )
         ends = [self.task.search_tokens.end]
-        numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
+        real = [row[:length] for row, length in zip(source, lengths.tolist(), strict=True)]
+        numbers = numbers_of_rows(real) if decoding.search == "sampling" else []
         if draws is not None:
             numbers = [*map(operator.add, numbers, draws)]
         tokens = np.full(len(lengths), self.first, np.int64)

@@ -44,16 +44,22 @@ def compiled(program: Program) -> ctypes.CDLL:
 
 
 class InC:
-    """A program with its weights, compiled. `NoCompiler` says why it cannot be."""
+    """A program with its weights, compiled. `NoCompiler` says why it cannot be.
+
+    Weights that are not sealed have no checksum yet: C writes it, many times as fast as Python.
+    """
 
     name = "c"
 
-    def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
+    def __init__(self, program: Program, content: NDArray[np.uint8], *, is_sealed: bool = True) -> None:
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
         self.searchable = searchable(program)
         self.code = compiled(program)
         self.model = ctypes.c_void_p()
+        if not is_sealed:
+            self.code.recurra_seal.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+            self.code.recurra_seal(content.ctypes.data, content.nbytes)
         self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
         status = self.code.recurra_open(content.ctypes.data, content.nbytes, ctypes.byref(self.model))
         if status:
