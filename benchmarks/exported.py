@@ -2,10 +2,13 @@
 
     python benchmarks/exported.py RUN [RUN …] [--inputs FILE] [--rows 1,32] [--count 64] [--search beam,greedy]
 
-Each RUN is exported to a temporary folder. A fresh process is timed from its start to its first answer, beside one that
-only imports numpy; answers a second are those of `predict` on one thread, the best of three; of a language model, texts
-of 1,000 tokens are drawn. Times are CPU seconds of the process, which other programs on the machine disturb less than
-those of a clock. "Torch" is the run kept from compiled code, "run" as it answers by itself once it has compiled it.
+Each RUN is exported to a temporary folder. A fresh process is timed from its start to its end, with one answer between
+(import, load, predict), in turn with one that only imports numpy: the least and the median of --times. Before that, one
+answer writes the bytecode of recurra's modules and the compiled program, as the first answer on a machine does; without
+bytecode (PYTHONDONTWRITEBYTECODE) every process would compile all modules anew, so this is not handed on. Answers a
+second are those of `predict` on one thread, the best of three; of a language model, texts of 1,000 tokens are drawn.
+Times are CPU seconds of the process, which other programs on the machine disturb less than those of a clock. "Torch" is
+the run kept from compiled code, "run" as it answers by itself once it has compiled it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 FRESH = """
 import recurra
@@ -30,15 +34,17 @@ print(recurra.load({folder!r}).predict({inputs!r})[0].output)
 """
 
 
-def seconds_of(code: str, times: int = 5) -> float:
-    """CPU seconds of a fresh process, the least of several."""
-    found = []
-    for _ in range(times):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+def seconds_of(*codes: str, times: int) -> list[list[float]]:
+    """CPU seconds of fresh processes, one for each code in turn, so many times, sorted."""
+    found: list[list[float]] = [[] for _ in codes]
+    for number in range(times + 1):
+        for code, seconds in zip(codes, found, strict=True):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            if number:  # the first writes bytecode and compiles
+                seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return [sorted(each) for each in found]
 
 
 def rate(work: Callable[[], object], count: int, times: int = 3) -> float:
@@ -76,12 +82,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--inputs", type=Path, help="inputs, one a line (default: the samples of each run)")
+    parser.add_argument("--times", type=int, default=15, help="fresh processes")
     parser.add_argument("--rows", default="1,32", help="inputs that are answered together")
     parser.add_argument("--count", type=int, default=64, help="inputs that are answered")
     parser.add_argument("--search", default="", help="searches that are compared (default: that of the run)")
     options = parser.parse_args()
-    numpy = seconds_of("import numpy")
-    print(f"import numpy: {numpy:.3f} s of CPU")
     for run in options.runs:
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place) / "exported"
@@ -89,12 +94,18 @@ def main() -> None:
             model = load(run)
             given = options.inputs.read_text("utf-8").splitlines() if options.inputs else sample_inputs(model)
             inputs = (given * options.count)[: options.count]
-            first = seconds_of(FRESH.format(folder=str(folder), inputs=inputs[:1]))
+            fresh = FRESH.format(folder=str(folder), inputs=inputs[:1])
+            numpy, first = seconds_of("import numpy", fresh, times=options.times)
             sizes = ", ".join(
                 f"{name} {report.bytes[name] / 1e6:.2f} MB" for name in ("weights.bin", "program.json", "model.c")
             )
             print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
-            print(f"  first answer of a fresh process: {first:.3f} s of CPU, {first / numpy:.1f} × import numpy")
+            for name, rank in (("least", 0), ("median", options.times // 2)):
+                over = first[rank] / numpy[rank]
+                print(
+                    f"  a fresh process with one answer, {name} of {options.times}: {first[rank]:.3f} s of CPU, "
+                    f"{over:.2f} × import numpy ({numpy[rank]:.3f} s)"
+                )
             ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
             ways["NumPy"] = load_exported(folder, by="numpy")
             if model.task.name == "language_model":

@@ -22,7 +22,7 @@ from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
-from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
+from recurra.errors import ConfigError, RecurraError, is_lack_of_memory, lacking
 from recurra.interrupts import STATUS, ended_by_ctrl_c
 from recurra.manifest import is_trained
 from recurra.text.visible import without_controls
@@ -52,6 +52,12 @@ def main(arguments: Sequence[str] | None = None, *, stopped: Callable[[], int] =
     except RecurraError as error:
         said = "\n".join(without_controls(line) for line in f"recurra: {error}".replace("\t", " ").split("\n"))
         print(said, file=sys.stderr)  # what is quoted of a file may be made to clear a screen
+        return 2
+    except ImportError as error:
+        needed = lacking(error)
+        if needed is None:
+            raise
+        print(f"recurra: {needed}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)

@@ -293,7 +293,8 @@ def test_other_mistakes_are_said_in_words(folders: Path, tmp_path: Path, capsys:
         (["export", run, str(folders / "tagging")], "already exists and is not empty"),
         (["export", f"{run},{run}", str(tmp_path / "new")], "an ensemble of runs cannot be exported"),
         (["export", str(tmp_path), str(tmp_path / "new")], "a run is a folder created by"),
-        (["explain", str(folders / "tagging"), "a b"], "is an exported model"),
+        (["explain", str(folders / "tagging"), "a b"], "this view is not available for an exported model"),
+        (["predict", str(folders / "tagging"), "--device", "cuda"], "answers on the CPU alone"),
         (["export", str(folders / "tagging"), str(tmp_path / "new")], "is an exported model"),
         (
             ["predict", str(folders / "tagging"), "--raw"],

@@ -15,7 +15,7 @@ from torch import nn
 
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
-from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
+from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
 from recurra.exporting.joining import RUN_BY, difference, recorded_functions, runners
 from recurra.exporting.narrow import Narrow, narrowed
@@ -149,10 +149,12 @@ def export(
             ]
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
             about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": weights}
+            (new / LICENSE).write_text(LICENSE_TEXT, "utf-8")
             about["run"] = fingerprint(model.model)  # to which states of its streams belong
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-            if (model.folder / "card.md").is_file():
-                shutil.copy2(model.folder / "card.md", new / "card.md")
+            for name in ("card.md", "summary.json"):
+                if (model.folder / name).is_file():
+                    shutil.copy2(model.folder / name, new / name)
         by = None
         if to != "onnx" or has_runtime():
             found = load_exported(target, trust=True)
@@ -169,6 +171,16 @@ def export(
     operations = sum(len(function.operations) for function in program.functions.values())
     return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by, narrow)
 
+
+LICENSE_TEXT = """\
+model.c and model.h were printed by recurra. What of them is not a weight or a size of the model is under the Apache
+License 2.0 (SPDX-License-Identifier: Apache-2.0; https://www.apache.org/licenses/LICENSE-2.0), and a program that holds
+them may be used as the model may.
+
+All other files are the model: its weights, settings and vocabularies, and inputs of its data with the answers to them.
+How these may be used, whoever trained it decides, and the licences of the data: card.md, where there is one, describes
+both. recurra claims nothing of them.
+"""
 
 LICENCE = """\
 /* Printed by recurra. What is not a weight or a size of your model is under the Apache License 2.0

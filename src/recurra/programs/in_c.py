@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import hashlib
 import math
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
+from recurra.programs.c_search import searchable
 from recurra.programs.c_text import Printed, output_values
 from recurra.programs.in_numpy import typed
 from recurra.programs.program import Program
@@ -24,6 +29,11 @@ WRONG = {
     4: "the weights are damaged",
 }
 
+
+PRINTERS = hashlib.sha256(
+    b"".join(path.read_bytes() for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)))
+).hexdigest()
+"""The digest of the modules that print, as they were imported: what they print otherwise has another library."""
 
 MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
@@ -43,14 +53,19 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threaded(text: str) -> ctypes.CDLL:
-    """A program compiled for several threads, where there are any to be had."""
-    from recurra.engines.c_library import NoCompiler, library
+def compiled(program: Program, *, threaded: bool) -> ctypes.CDLL:
+    """The library of a program, which is printed only where the cache has none: that takes longer than to load it.
 
-    try:
-        return library("#define RECURRA_THREADS\n" + text)
-    except NoCompiler:
-        return library(text)
+    With threads, where there are any to be had.
+    """
+    from recurra.engines.c_library import NoCompiler, library_of
+
+    identity = f"{program.to_json()}\n{PRINTERS}"
+    if threaded:
+        with contextlib.suppress(NoCompiler):
+            start = "#define RECURRA_THREADS\n"
+            return library_of(start + identity, lambda: start + Printed(program).text)
+    return library_of(identity, lambda: Printed(program).text)
 
 
 class InC:
@@ -62,13 +77,10 @@ class InC:
     name = "c"
 
     def __init__(self, program: Program, content: NDArray[np.uint8], *, is_sealed: bool = True) -> None:
-        from recurra.engines.c_library import library
-
-        printed = Printed(program)
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
-        self.searchable = None if printed.search is None else printed.search.found
-        self.code = threaded(printed.text) if threads() > 1 else library(printed.text)
+        self.searchable = searchable(program)
+        self.code = compiled(program, threaded=threads() > 1)
         self.code.recurra_threads(threads())
         self.model = ctypes.c_void_p()
         if not is_sealed:

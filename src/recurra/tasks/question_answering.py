@@ -36,7 +36,6 @@ from recurra.tasks.task import (
     Prediction,
     Purpose,
     Task,
-    View,
     Viewer,
 )
 from recurra.text.json_file import read_json, write_json
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from recurra.models.memory_network import MemoryNetwork, StoryBatch
     from recurra.models.remembered import StoryOutput
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 LINEAR_SHARE, LINEAR_PATIENCE = 0.1, 3
 """A linear start ends after this share of training where no number of updates is set, and after so many validations
@@ -291,7 +291,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             )
         [stack] = stacks.values()
         names = self.steps(asked.example)
-        read = lambda: model.read(batch.question.values, batch.question.lengths)  # type: ignore[operator]  # noqa: E731
+        read = lambda: model.read(batch.question.values, batch.question.lengths)  # noqa: E731
         return gates_of(stack, names, read, layer=asked.layer, direction=asked.direction)
 
     def anatomy(self, model: Any) -> Anatomy:

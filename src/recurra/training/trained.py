@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 import shutil
@@ -19,7 +20,7 @@ from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError
 from recurra.generation.generated import Manner, TextSource
-from recurra.manifest import MANIFEST, committing, verify
+from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
 from recurra.predictors.streaming import AnyStream
@@ -28,9 +29,10 @@ from recurra.training.answering import TOKENS, Answering, changed_task
 from recurra.training.compiled import Compiled
 from recurra.training.device import usable_device
 from recurra.training.evaluation import combined_outputs, outputs_of, outputs_to_score
-from recurra.training.loading import EXPORT, MODEL, load_task, whole
+from recurra.training.loading import EXPORT, MODEL, files_of_vocabulary, load_task, whole
 from recurra.training.run_names import folders
 from recurra.views.table import Table
+from recurra.views.viewer import Asked
 
 SENTENCES_AHEAD = 1024
 """Sentences, at most, that are found in raw text before they are answered."""
@@ -171,6 +173,14 @@ class Trained(Answering):
             return "torch answers: several runs answer together"
         return self._compiled.report()
 
+    def asked(self, example: Any) -> Asked:
+        combined = isinstance(self.model, Together)
+        return Asked(self.model, example, str(self.folder), several=bool(self.others), combined=combined)
+
+    def apart(self) -> Trained:
+        shared = {id(each): each for each in (*self.model.parameters(), *self.model.buffers())}
+        return Trained(self.task, copy.deepcopy(self.model, shared), self.folder, others=self.others)
+
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Trained:
         if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
             return Trained(
@@ -285,11 +295,6 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
                 f"{path} and {other_path} differ in {file.name}, so their vocabularies differ: train the runs of "
                 f"an ensemble on the same files with the same [data]."
             )
-
-
-def files_of_vocabulary(folder: Path) -> list[Path]:
-    """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
-    return sorted(file for file in folder.glob("*.json") if file.name not in ("summary.json", "samples.json", MANIFEST))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
