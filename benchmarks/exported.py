@@ -100,11 +100,11 @@ def main() -> None:
                 f"{name} {report.bytes[name] / 1e6:.2f} MB" for name in ("weights.bin", "program.json", "model.c")
             )
             print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
-            for name, place in (("least", 0), ("median", options.times // 2)):
-                over = first[place] / numpy[place]
+            for name, at in (("least", 0), ("median", options.times // 2)):
+                over = first[at] / numpy[at]
                 print(
-                    f"  a fresh process with one answer, {name} of {options.times}: {first[place]:.3f} s of CPU, "
-                    f"{over:.2f} × import numpy ({numpy[place]:.3f} s)"
+                    f"  a fresh process with one answer, {name} of {options.times}: {first[at]:.3f} s of CPU, "
+                    f"{over:.2f} × import numpy ({numpy[at]:.3f} s)"
                 )
             ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
             if model.task.name == "language_model":
