@@ -123,7 +123,7 @@ $(INSTALLED_LOWEST):
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt \
-	  --editable '.[serve,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
+	  --editable '.[serve,onnx,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
 	touch $@
 
 $(INSTALLED_TRITON):

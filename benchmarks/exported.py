@@ -14,7 +14,6 @@ the run kept from compiled code, "run" as it answers by itself once it has compi
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import resource
 import subprocess
@@ -79,6 +78,7 @@ def main() -> None:
     from recurra.training.trained import load
 
     torch.set_num_threads(1)
+    compiled.PATIENCE = compiled.PATIENCE_WITH_CACHE = 0.0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--inputs", type=Path, help="inputs, one a line (default: the samples of each run)")
@@ -106,7 +106,8 @@ def main() -> None:
                     f"  a fresh process with one answer, {name} of {options.times}: {first[at]:.3f} s of CPU, "
                     f"{over:.2f} × import numpy ({numpy[at]:.3f} s)"
                 )
-            ways = {"torch": model, "C": load_exported(folder, by="c"), "NumPy": load_exported(folder, by="numpy")}
+            ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
+            ways["NumPy"] = load_exported(folder, by="numpy")
             if model.task.name == "language_model":
                 rates = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
                 seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in rates.items())
@@ -118,8 +119,6 @@ def main() -> None:
                     asked = {"search": search} if search else {}
                     rates = {}
                     for name, each in (*ways.items(), ("run", load(run))):
-                        waits = (math.inf, math.inf) if name == "torch" else (0.0, 0.0)
-                        compiled.PATIENCE, compiled.PATIENCE_WITH_CACHE = waits
                         one_by_one(each, inputs, rows, **asked)  # while it is compiled
                         rates[name] = rate(partial(one_by_one, each, inputs, rows, **asked), len(inputs))
                     found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())

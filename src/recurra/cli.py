@@ -492,8 +492,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--to",
         default="c",
-        choices=["c", "page"],
-        help="c: a folder that answers without torch; page: one HTML file that answers in a browser (default: c)",
+        choices=["c", "onnx", "page"],
+        help="c: a folder that answers without torch; onnx: the same by onnxruntime; page: one HTML file that answers "
+        "in a browser (default: c)",
     )
     sub.add_argument(
         "--weights",

@@ -36,7 +36,7 @@ PROGRAM, WEIGHTS, LICENSE = "program.json", "weights.bin", "LICENSE"
 FOR_PEOPLE = ("card.md", "model.c", "model.h", LICENSE)
 """Files of an exported folder that are read by people and compilers alone, and not here."""
 
-By = Literal["auto", "c", "numpy"]
+By = Literal["auto", "c", "numpy", "onnx"]
 
 
 class Exported(Answering):
@@ -144,7 +144,7 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
     """Load the best model of a run; several runs, as a list or as "a,b,c", form an ensemble.
 
     A folder that `recurra export` wrote gives an `Exported`, which predicts and is evaluated without torch: by C where
-    there is a compiler, else by NumPy. `by` says which it must be.
+    there is a compiler, else by NumPy, and by onnxruntime after `--to onnx`. `by` says which it must be.
 
     A folder that names code from outside recurra is refused, unless you trust it (`trust`), did so before or trained
     it.
@@ -196,7 +196,17 @@ def load_exported(folder: Path, *, trust: bool = False, by: By = "auto") -> Expo
     except (OSError, UnicodeError) as error:
         raise CheckpointError(f"{folder / PROGRAM} cannot be read ({error}).") from error
     program = Program.from_json(text, folder / PROGRAM)
+    is_onnx = about.get("to") == "onnx"
+    if by != "auto" and (by == "onnx") is not is_onnx:
+        raise ConfigError(
+            f"by = '{by}': {folder} was exported to {'ONNX' if is_onnx else 'C'}. Leave it out, or export the run with "
+            f"--to {'c' if is_onnx else 'onnx'}."
+        )
     with whole(folder, type(task)):
+        if is_onnx:
+            from recurra.programs.in_onnx import InOnnx
+
+            return Exported(task, InOnnx(program, folder), folder)
         return Exported(task, running(program, folder / WEIGHTS, by), folder)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -66,6 +70,39 @@ def both() -> tuple[InC, InNumpy]:
 
 def numbers(*shape: int) -> NDArray[np.float32]:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def shared_out() -> Iterator[InC]:
+    """The products, computed by three threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        in_c = both()[0]
+        yield InC(in_c.program, in_c.content)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_products_are_the_same_with_any_number_of_threads_and_from_several_at_once(shared_out: InC) -> None:
+    x = numbers(500, 64)
+    [alone] = both()[0].run("W64x130", [x])
+    assert shared_out.code.recurra_threads(3) == 3
+    with ThreadPoolExecutor(4) as several:
+        found = [*several.map(lambda _: shared_out.run("W64x130", [x])[0], range(20))]
+    shared_out.code.recurra_threads(1)
+    assert all(np.array_equal(each, alone) for each in [*found, *shared_out.run("W64x130", [x])])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_process_that_forked_computes_without_the_threads_that_it_lost(shared_out: InC) -> None:
+    x = numbers(500, 64)
+    [right] = shared_out.run("W64x130", [x])
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(shared_out.run("W64x130", [x])[0], right) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def assert_agree(name: str, *inputs: NDArray[Any]) -> list[NDArray[Any]]:

@@ -7,21 +7,26 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from recurra.config.run_file import run_text
 from recurra.errors import CheckpointError, ConfigError
 from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
-from recurra.exporting.joining import difference, recorded_functions, runners
+from recurra.exporting.joining import RUN_BY, difference, recorded_functions, runners
 from recurra.exporting.narrow import Narrow, narrowed
 from recurra.manifest import committing
 from recurra.models.saved import fingerprint
+from recurra.programs.c_search import Usual
 from recurra.programs.c_text import Printed
+from recurra.programs.inputs import Recordable, Running
 from recurra.programs.narrowing import Width
+from recurra.programs.onnx_file import has_runtime, package, write_graphs
+from recurra.programs.onnx_functions import graphs
 from recurra.programs.program import Program
 from recurra.programs.solving import NotExportable
 from recurra.programs.weights import write_weights
@@ -30,6 +35,8 @@ from recurra.training.loading import EXPORT
 from recurra.training.samples import kept_samples, samples_of_data
 from recurra.training.trained import Trained, load
 from recurra.version import __version__
+
+Weights: TypeAlias = dict[str, NDArray[Any]]
 
 SCORE_TOLERANCE = 1e-3
 """The same of the score of an answer, beside the score, or 1."""
@@ -51,28 +58,35 @@ class Report(NamedTuple):
     bytes: Mapping[str, int]  # of each file
     largest_error: float  # of a function, beside the run
     samples: int  # answers that were compared with those of the run
-    by: str  # what they were computed by: c or numpy
+    by: str | None  # what they were computed by: c, numpy or onnx; None where onnxruntime is not installed
     narrow: Narrow | None = None  # what became of the weights
 
     def text(self) -> str:
         size = sum(self.bytes.values())
         answers = "no sample input was found, so no answer was compared"
-        if self.samples and self.narrow is None:
+        if self.by is None:
+            answers = "the files were not run, because onnxruntime is not installed: pip install 'recurra[onnx]'"
+        elif self.samples and self.narrow is None:
             what = "answer agrees" if self.samples == 1 else "answers agree"
-            answers = f"{self.samples} sample {what} with the run's own"
+            answers = f"{self.samples} sample {what} with the run's own (run by {RUN_BY[self.by]})"
         elif self.samples:
             answers = "this is before weights were made narrower"
         return "\n".join(
             [
                 f"exported to {self.folder}: {len(self.functions)} functions ({', '.join(self.functions)}), "
                 f"{self.operations:,} operations, {size / 1e6:,.1f} MB",
-                f"largest difference from the run in torch: {self.largest_error:.1e}; {answers} (run by "
-                f"{'C' if self.by == 'c' else 'NumPy'})",
-                f"recurra predict {self.folder} answers without torch; model.c, model.h and {WEIGHTS} are all that a C "
-                "program needs",
+                f"largest difference from the run in torch: {self.largest_error:.1e}; {answers}",
+                f"recurra predict {self.folder} answers without torch; {self.others}",
                 *([] if self.narrow is None else self.narrow.lines()),
             ]
         )
+
+    @property
+    def others(self) -> str:
+        """What programs other than recurra need of the folder."""
+        if "model.c" in self.bytes:
+            return f"model.c, model.h and {WEIGHTS} are all that a C program needs"
+        return "the files *.onnx are all that a program with onnxruntime needs"
 
 
 def export(
@@ -97,17 +111,22 @@ def export(
     >>> recurra.load(folder / "exported", by="numpy").predict(["the cat"])[0].output
     'DET NOUN'
     """
-    if to != "c":
-        raise ConfigError(f"--to {to} is not known: a run is exported to c.")
+    if to not in ("c", "onnx"):
+        raise ConfigError(f"--to {to} is not known: a run is exported to c or onnx.")
     if weights not in WIDTHS:
         raise ConfigError(f"--weights {weights} is not known: choose {', '.join(WIDTHS[:-1])} or {WIDTHS[-1]}.")
+    if to == "onnx":
+        package()
+        if weights != "float32":
+            raise ConfigError(f"--weights {weights}: ONNX is written with weights in float32 alone. Leave it out.")
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
-    model = load(run, trust=trust)
+    model = load(run, trust=trust).in_torch()
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
-    program, arrays, error = recorded_program(model, gates=gates)
+    network, functions = functions_of(model, gates=gates)
+    program, arrays, error = recorded_program(network, functions)
     asked = sample_inputs(model)
     answers: Sequence[Prediction] = model.predict(asked) if asked else []
     narrow = None
@@ -120,10 +139,10 @@ def export(
             model.task.save(new)
             (new / "config.toml").write_text(run_text(model.task.settings), "utf-8")
             (new / PROGRAM).write_text(program.to_json(), "utf-8")
-            write_weights(new / WEIGHTS, program, arrays)
-            printed = Printed(program, usual=model.task.predictor().usual())
-            (new / "model.c").write_text(LICENCE + printed.text, "utf-8")
-            (new / "model.h").write_text(LICENCE + printed.header(), "utf-8")
+            if to == "onnx":
+                write_graphs(new, graphs(program, arrays))
+            else:
+                write_c(new, program, arrays, model.task.predictor().usual())
             expected = [
                 {"input": each, "output": answer.output, "score": answer.score}
                 for each, answer in zip(asked, answers, strict=True)
@@ -136,8 +155,13 @@ def export(
             for name in ("card.md", "summary.json"):
                 if (model.folder / name).is_file():
                     shutil.copy2(model.folder / name, new / name)
-        found = load_exported(target, trust=True)
-        check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
+        by = None
+        if to != "onnx" or has_runtime():
+            found = load_exported(target, trust=True)
+            by = found.running.name
+            if to == "onnx":
+                error = furthest([found.running], functions, network)
+            check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
     except OSError as failure:
         raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
     except NotExportable:
@@ -145,7 +169,6 @@ def export(
         raise
     sizes = {path.name: path.stat().st_size for path in target.iterdir() if path.is_file()}
     operations = sum(len(function.operations) for function in program.functions.values())
-    by = found.running.name
     return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by, narrow)
 
 
@@ -165,17 +188,30 @@ LICENCE = """\
 """
 
 
-def recorded_program(model: Trained, *, gates: bool = False) -> tuple[Program, dict[str, NDArray[Any]], float]:
-    """All functions of a model as one program, its weights, and how far they are from the model at most."""
-    predictor = model.task.predictor()
+def write_c(folder: Path, program: Program, weights: Weights, usual: Usual) -> None:
+    """The program in C, and its weights."""
+    write_weights(folder / WEIGHTS, program, weights)
+    printed = Printed(program, usual=usual)
+    (folder / "model.c").write_text(LICENCE + printed.text, "utf-8")
+    (folder / "model.h").write_text(LICENCE + printed.header(), "utf-8")
+
+
+def functions_of(model: Trained, *, gates: bool = False) -> tuple[nn.Module, list[Recordable]]:
+    """A copy of a run's network, and all its functions that are exported."""
     network = copy.deepcopy(model.model).float().cpu().eval()
-    functions = predictor.functions(network)
-    if gates:
-        functions += gates_function(model.task, network, functions[0])
+    functions = model.task.predictor().functions(network)
+    return network, functions + (gates_function(model.task, network, functions[0]) if gates else [])
+
+
+def recorded_program(network: nn.Module, functions: Sequence[Recordable]) -> tuple[Program, Weights, float]:
+    """Functions of a network as one program, its weights, and how far they are from the network at most."""
     program, weights = recorded_functions(network, functions)
-    pairs = [(running, function) for running in runners(program, weights) for function in functions]
-    error = max((difference(running, function, network) for running, function in pairs), default=0.0)
-    return program, weights, error
+    return program, weights, furthest(runners(program, weights), functions, network)
+
+
+def furthest(running: Sequence[Running], functions: Sequence[Recordable], network: nn.Module) -> float:
+    """How far functions are from the network at most, whatever runs them."""
+    return max((difference(each, one, network) for each in running for one in functions), default=0.0)
 
 
 def sample_inputs(model: Trained) -> list[Any]:

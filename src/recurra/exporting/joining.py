@@ -32,6 +32,9 @@ An example is sLSTM, whose states are drawn here as no sentence gives them: it d
 TRIED = ((1, 1), (2, 5), (3, 2), (1, 23), (5, 9))
 """The first and all other sizes of inputs on which a recorded function is compared with the model."""
 
+RUN_BY = {"c": "C", "numpy": "NumPy", "onnx": "onnxruntime"}
+"""What runs programs, in words."""
+
 
 def recorded_functions(network: nn.Module, functions: Sequence[Recordable]) -> tuple[Program, dict[str, NDArray[Any]]]:
     """Functions of a network as one program, and its weights."""
@@ -120,7 +123,7 @@ def difference(running: Running, function: Recordable, network: nn.Module) -> fl
             if not error <= TOLERANCE and not error <= ROUNDED * rounding(function, network, given, wanted)[name]:
                 raise NotExportable(
                     f"this model cannot be exported: `{function.name}` gives {name} that is off by {error:.1e} for "
-                    f"inputs of the sizes {sizes}, run by {'C' if running.name == 'c' else 'NumPy'}. The model may do "
+                    f"inputs of the sizes {sizes}, run by {RUN_BY[running.name]}. The model may do "
                     "something else there than for the inputs that were recorded."
                 )
             most = max(most, error)

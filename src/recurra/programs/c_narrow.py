@@ -8,7 +8,6 @@ from __future__ import annotations
 
 NARROW = """\
 #if defined(__AVX512VNNI__) && VECTOR == 16
-#include <immintrin.h>
 #define ADDED 128 /* what is added to numbers of the left side, which the instruction reads without a sign */
 typedef __m512i sums;
 /* Not _mm512_dpbusd_epi32: some compilers copy the sums to other registers and back, and run out of them. */
@@ -26,13 +25,10 @@ static inline INLINED sums every(const int8_t *four) {
 typedef int32_t sums __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
 typedef int16_t pairs __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
 #if defined(__AVX2__) && VECTOR == 8
-#include <immintrin.h>
 #define PAIRS(a, b) ((sums)_mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
 #elif defined(__SSE2__) && VECTOR == 4
-#include <emmintrin.h>
 #define PAIRS(a, b) ((sums)_mm_madd_epi16((__m128i)(a), (__m128i)(b)))
 #elif defined(__wasm_simd128__) && VECTOR == 4
-#include <wasm_simd128.h>
 #define PAIRS(a, b) ((sums)wasm_i32x4_dot_i16x8((v128_t)(a), (v128_t)(b)))
 #else
 #define PAIRS(a, b) (((sums)(a) << 16 >> 16) * ((sums)(b) << 16 >> 16) + ((sums)(a) >> 16) * ((sums)(b) >> 16))
@@ -131,6 +127,32 @@ static UNUSED void narrow_block_of(int64_t rows, int64_t wide, int64_t fours, co
     }
 }
 
+typedef struct narrow_columns {
+    const int8_t *const *rows;
+    const float *by;
+    float *const *outs;
+    int64_t count, fours, N, together;
+    const int8_t *packed;
+    const int32_t *off;
+    const float *scales;
+} narrow_columns;
+
+static UNUSED void some_narrow_columns(const void *given, int64_t part) {
+    const narrow_columns *const c = given;
+    const int64_t N = c->N, last = (part + 1) * c->together < N ? (part + 1) * c->together : N;
+    for (int64_t n = part * c->together; n < last; n += PANEL) {
+        const int64_t left = columns_of(last - n) / VECTOR, wide = left < VECTORS ? left : VECTORS;
+        const int64_t width = last - n < PANEL ? last - n : PANEL;
+        for (int64_t r = 0, some; r < c->count; r += some) {
+            float *at[MOST_ROWS];
+            some = rows_together(c->count - r);
+            for (int64_t each = 0; each < some; each++) at[each] = c->outs[r + each] + n;
+            narrow_block_of(some, wide, c->fours, c->rows + r, c->by + r, c->packed + n * 4 * c->fours,
+                            wide * 4 * VECTOR, c->off + n, c->scales + n, at, width);
+        }
+    }
+}
+
 /* out[m, n] = sum over k of a[m, k] w[n, k]; w as `narrow_pack` lays it out; `rounded` has room for the
    rows in fours. */
 static UNUSED void narrow_product(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const void *packed,
@@ -140,7 +162,7 @@ static UNUSED void narrow_product(int64_t M, int64_t K, int64_t N, const float *
     const float *scales = (const float *)(const void *)(off + columns_of(N));
     for (int64_t m = 0; m < M;) {
         const int8_t *rows[ROWS_OF_BLOCK];
-        float by[ROWS_OF_BLOCK], *outs[ROWS_OF_BLOCK], *at[MOST_ROWS];
+        float by[ROWS_OF_BLOCK], *outs[ROWS_OF_BLOCK];
         int64_t count = 0;
         for (; m < M && count < ROWS_OF_BLOCK; m++) {
             int8_t *const row = rounded + m * 4 * fours;
@@ -151,16 +173,8 @@ static UNUSED void narrow_product(int64_t M, int64_t K, int64_t N, const float *
                 for (int64_t n = 0; n < N; n++) out[m * N + n] = scale;
             }
         }
-        for (int64_t n = 0; n < N && count; n += PANEL) {
-            const int64_t left = columns_of(N - n) / VECTOR, wide = left < VECTORS ? left : VECTORS;
-            const int64_t width = N - n < PANEL ? N - n : PANEL;
-            for (int64_t r = 0, some; r < count; r += some) {
-                some = rows_together(count - r);
-                for (int64_t each = 0; each < some; each++) at[each] = outs[r + each] + n;
-                narrow_block_of(some, wide, fours, rows + r, by + r, (const int8_t *)packed + n * 4 * fours,
-                                wide * 4 * VECTOR, off + n, scales + n, at, width);
-            }
-        }
+        const narrow_columns given = {rows, by, outs, count, fours, N, columns_together(N), packed, off, scales};
+        share_out(some_narrow_columns, &given, parts_of(N, given.together), (double)count * K * N / 4);
     }
 }
 """

@@ -131,13 +131,48 @@ static inline UNUSED int is_zero(const float *a, int64_t n) {
     return k == n;
 }
 
+/* Rows by a part of the columns of a packed matrix. */
+typedef struct columns {
+    const float *const *rows;
+    float *const *outs;
+    int64_t count, K, N, together;
+    const void *packed;
+    int size;
+} columns;
+
+/* Columns that are one part, of which there are some for each thread. */
+static inline UNUSED int64_t columns_together(int64_t N) {
+    const int64_t panels = (N + PANEL - 1) / PANEL, parts = threads_now() > 1 ? 4 * threads_now() : 1;
+    return (panels + parts - 1) / parts * PANEL;
+}
+static inline UNUSED int64_t parts_of(int64_t N, int64_t together) { return N ? (N + together - 1) / together : 0; }
+
+static inline INLINED void columns_of_part(const columns *c, const int size, int64_t part) {
+    const int64_t N = c->N, last = (part + 1) * c->together < N ? (part + 1) * c->together : N;
+    for (int64_t n = part * c->together, wide; n < last; n += wide * VECTOR) {
+        const int64_t left = columns_of(last - n) / VECTOR;
+        wide = c->count == 1 && left >= WIDEST ? WIDEST : left < VECTORS ? left : VECTORS;
+        const int64_t width = last - n < wide * VECTOR ? last - n : wide * VECTOR;
+        for (int64_t r = 0, some; r < c->count; r += some) {
+            float *at[MOST_ROWS];
+            some = rows_together(c->count - r);
+            for (int64_t each = 0; each < some; each++) at[each] = c->outs[r + each] + n;
+            (size == 4 ? block_of : half_block_of)(some, wide, c->K, c->rows + r, 1,
+                                                   (const char *)c->packed + n * c->K * size,
+                                                   wide < VECTORS ? wide * VECTOR : PANEL, c->K * PANEL, at, width);
+        }
+    }
+}
+static UNUSED void some_columns(const void *given, int64_t part) { columns_of_part(given, 4, part); }
+static UNUSED void some_half_columns(const void *given, int64_t part) { columns_of_part(given, 2, part); }
+
 /* out[m, n] = sum over k of a[m, k] w[k, n]; w as `pack` lays it out, the rows of a are lda apart. Rows of zeros, as
    padding has them, cost nothing. */
 static inline INLINED void product_of(int64_t M, int64_t K, int64_t N, const float *a, int64_t lda, const void *packed,
                                       const int size, float *out) {
     for (int64_t m = 0; m < M;) {
         const float *rows[ROWS_OF_BLOCK];
-        float *outs[ROWS_OF_BLOCK], *at[MOST_ROWS];
+        float *outs[ROWS_OF_BLOCK];
         int64_t count = 0;
         for (; m < M && count < ROWS_OF_BLOCK; m++) {
             if (is_zero(a + m * lda, K)) {
@@ -147,18 +182,9 @@ static inline INLINED void product_of(int64_t M, int64_t K, int64_t N, const flo
                 outs[count++] = out + m * N;
             }
         }
-        for (int64_t n = 0, wide; n < N && count; n += wide * VECTOR) {
-            const int64_t left = columns_of(N - n) / VECTOR;
-            wide = count == 1 && left >= WIDEST ? WIDEST : left < VECTORS ? left : VECTORS;
-            const int64_t width = N - n < wide * VECTOR ? N - n : wide * VECTOR;
-            for (int64_t r = 0, some; r < count; r += some) {
-                some = rows_together(count - r);
-                for (int64_t each = 0; each < some; each++) at[each] = outs[r + each] + n;
-                (size == 4 ? block_of : half_block_of)(some, wide, K, rows + r, 1,
-                                                       (const char *)packed + n * K * size,
-                                                       wide < VECTORS ? wide * VECTOR : PANEL, K * PANEL, at, width);
-            }
-        }
+        const columns given = {rows, outs, count, K, N, columns_together(N), packed, size};
+        share_out(size == 4 ? some_columns : some_half_columns, &given, parts_of(N, given.together),
+                  (double)count * K * N);
     }
 }
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from recurra.engines.c_prelude import prelude
 from recurra.programs.c_narrow import NARROW
 from recurra.programs.c_products import PRODUCTS
+from recurra.programs.c_threads import THREADS
 
 HEAD = """\
+#if defined(__SSE2__)
+#include <immintrin.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#endif
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -173,4 +179,4 @@ def runtime() -> str:
     """All of the above; what a program does not use, compilers leave out."""
     functions = prelude(is_double=False).replace("static inline", "static inline UNUSED")
     functions = "\n".join(line for line in functions.splitlines() if not line.startswith("#include"))
-    return "\n".join([HEAD, functions, "", NUMBERS, PRODUCTS, NARROW, ROWS, STEPS, WEIGHTS])
+    return "\n".join([HEAD, functions, "", NUMBERS, THREADS, PRODUCTS, NARROW, ROWS, STEPS, WEIGHTS])

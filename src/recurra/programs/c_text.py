@@ -434,6 +434,7 @@ class Printer:
         found = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
         found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
         found += ["    if (status) return status;", "    (void)model;"]
+        found += [f"    (void)in_{each.name};" for each in self.function.inputs]
         if self.rooms:
             found.append("    uint64_t need = 0;")
             for name, kind, count in self.rooms:
@@ -1248,6 +1249,9 @@ class Printed:
             "    return RECURRA_OK;",
             "}",
             "",
+            "/* Products use so many threads from now on, if the file was compiled with -DRECURRA_THREADS -pthread. */",
+            f"int {p}_threads(int wanted) {{ return threads_of(wanted); }}",
+            "",
             f"void {p}_close({p}_model *model) {{",
             "    if (model) free(model->room), free(*model->spare);",
             "    free(model);",
@@ -1291,6 +1295,9 @@ class Printed:
             "/* Weights of the file weights.bin: they lie at an address that is a multiple of 8, and stay there. */",
             f"int {p}_open(const void *bytes, size_t size, {p}_model **model);",
             f"void {p}_close({p}_model *model);",
+            "/* How many threads products use, 1 at first; more only where the file was compiled with -pthread and",
+            "   -DRECURRA_THREADS. Returns how many there are. */",
+            f"int {p}_threads(int wanted);",
             "",
         ]
         for name, function in self.program.functions.items():

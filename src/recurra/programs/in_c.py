@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,36 @@ MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
 
 
-def compiled(program: Program) -> ctypes.CDLL:
+def threads() -> int:
+    """How many threads this process may use: as torch does, where it is imported, as OMP_NUM_THREADS says, or all.
+
+    >>> threads() >= 1
+    True
+    """
+    if (torch := sys.modules.get("torch")) is not None:
+        return int(torch.get_num_threads())
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def compiled(program: Program, *, is_threaded: bool) -> ctypes.CDLL:
     """The library of a program, which is printed only where the cache has none: that takes longer than to load it."""
     from recurra.engines.c_library import library_of
 
-    return library_of(f"{program.to_json()}\n{PRINTERS}", lambda: Printed(program).text)
+    start = "#define RECURRA_THREADS\n" if is_threaded else ""
+    return library_of(f"{start}{program.to_json()}\n{PRINTERS}", lambda: start + Printed(program).text)
+
+
+def threaded(program: Program) -> ctypes.CDLL:
+    """A program compiled for several threads, where there are any to be had."""
+    from recurra.engines.c_library import NoCompiler
+
+    try:
+        return compiled(program, is_threaded=True)
+    except NoCompiler:
+        return compiled(program, is_threaded=False)
 
 
 class InC:
@@ -55,7 +82,8 @@ class InC:
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
         self.searchable = searchable(program)
-        self.code = compiled(program)
+        self.code = threaded(program) if threads() > 1 else compiled(program, is_threaded=False)
+        self.code.recurra_threads(threads())
         self.model = ctypes.c_void_p()
         if not is_sealed:
             self.code.recurra_seal.argtypes = [ctypes.c_void_p, ctypes.c_size_t]

@@ -32,7 +32,7 @@ NARROW = {"int8": "int8", "bfloat16": "uint16"}
 NAME = re.compile("[A-Za-z0-9_]{1,64}")
 """Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
 
-RESERVED = re.compile("open|close|model|sizes_of_.*")
+RESERVED = re.compile("open|close|model|threads|sizes_of_.*")
 """No function has such a name: C has functions and types of its own under them."""
 
 

@@ -57,9 +57,9 @@ NOT_OF_A_PROGRAM = ("decoding", "evaluation", "training")
 class Compiled:
     """The program of a model, once it is made; `Trained` with other settings of decoding share it."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, reason: str | None = None) -> None:
         self.model = model
-        self.reason: str | None = None  # why torch answers everything; None: nothing speaks against C so far
+        self.reason = reason  # why torch answers everything; None: nothing speaks against C so far
         self.running: InC | None = None
         self.seconds = 0.0  # of torch's work
         self.times: dict[int, dict[str, list[float]]] = {}  # of each kind of batch, seconds for an element

@@ -162,6 +162,11 @@ class Trained(Answering):
                 found[number] = output
         return found
 
+    def in_torch(self) -> Trained:
+        """The same model, whose answers torch computes alone."""
+        alone = Compiled(self.model, "C was not asked for")
+        return Trained(self.task, self.model, self.folder, others=self.others, quick=self._quick, compiled=alone)
+
     def engine_report(self) -> str:
         """Whether torch answers or compiled code, and why, in a sentence; see docs/engines.md."""
         if isinstance(self._quick, Together):
