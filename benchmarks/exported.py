@@ -100,11 +100,11 @@ def main() -> None:
                 f"{name} {report.bytes[name] / 1e6:.2f} MB" for name in ("weights.bin", "program.json", "model.c")
             )
             print(f"{run}: {sizes}; largest difference {report.largest_error:.1e}")
-            for name, rank in (("least", 0), ("median", options.times // 2)):
-                over = first[rank] / numpy[rank]
+            for name, at in (("least", 0), ("median", options.times // 2)):
+                over = first[at] / numpy[at]
                 print(
-                    f"  a fresh process with one answer, {name} of {options.times}: {first[rank]:.3f} s of CPU, "
-                    f"{over:.2f} × import numpy ({numpy[rank]:.3f} s)"
+                    f"  a fresh process with one answer, {name} of {options.times}: {first[at]:.3f} s of CPU, "
+                    f"{over:.2f} × import numpy ({numpy[at]:.3f} s)"
                 )
             ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
             ways["NumPy"] = load_exported(folder, by="numpy")

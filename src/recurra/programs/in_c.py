@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import math
@@ -53,19 +52,22 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def compiled(program: Program, *, threaded: bool) -> ctypes.CDLL:
-    """The library of a program, which is printed only where the cache has none: that takes longer than to load it.
+def compiled(program: Program, *, is_threaded: bool) -> ctypes.CDLL:
+    """The library of a program, which is printed only where the cache has none: that takes longer than to load it."""
+    from recurra.engines.c_library import library_of
 
-    With threads, where there are any to be had.
-    """
-    from recurra.engines.c_library import NoCompiler, library_of
+    start = "#define RECURRA_THREADS\n" if is_threaded else ""
+    return library_of(f"{start}{program.to_json()}\n{PRINTERS}", lambda: start + Printed(program).text)
 
-    identity = f"{program.to_json()}\n{PRINTERS}"
-    if threaded:
-        with contextlib.suppress(NoCompiler):
-            start = "#define RECURRA_THREADS\n"
-            return library_of(start + identity, lambda: start + Printed(program).text)
-    return library_of(identity, lambda: Printed(program).text)
+
+def threaded(program: Program) -> ctypes.CDLL:
+    """A program compiled for several threads, where there are any to be had."""
+    from recurra.engines.c_library import NoCompiler
+
+    try:
+        return compiled(program, is_threaded=True)
+    except NoCompiler:
+        return compiled(program, is_threaded=False)
 
 
 class InC:
@@ -80,7 +82,7 @@ class InC:
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
         self.searchable = searchable(program)
-        self.code = compiled(program, threaded=threads() > 1)
+        self.code = threaded(program) if threads() > 1 else compiled(program, is_threaded=False)
         self.code.recurra_threads(threads())
         self.model = ctypes.c_void_p()
         if not is_sealed:
