@@ -19,11 +19,13 @@ from recurra.errors import RecurraError
 from recurra.exporting.joining import program_of
 from recurra.exporting.recording import record
 from recurra.programs.in_c import InC
+from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Input, Recordable
 from recurra.programs.program import Program
 from recurra.programs.searching import Begun, Wanted, searched_in_c, why_not_in_c
 from recurra.programs.weights import read_weights, write_weights
 from recurra.search.beam import beam
+from recurra.search.brackets import Brackets
 from recurra.search.decoding import by_score
 from recurra.search.greedy import greedy
 from recurra.search.rules import Rules
@@ -205,3 +207,22 @@ def test_c_finds_what_python_finds(
         **others,
     )
     assert_same(found_or_refused(case.in_c, wanted), found_or_refused(case.in_python, wanted))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"search": "exhaustive"}, "C has no search 'exhaustive'"),
+        ({"rules": Rules(brackets=Brackets(((1, 2),)))}, "C does not match brackets"),
+        ({"rules": Rules(prefix=[[1], [2]])}, "each sentence has a prefix of its own"),
+        ({"ends": [1, 2]}, "several tokens end an answer"),
+        ({}, None),
+    ],
+)
+def test_what_c_does_not_search_is_left_to_numpy_for_a_reason(
+    tmp_path: Path, changed: dict[str, Any], reason: str | None
+) -> None:
+    running = Case(tmp_path, 1, 2, looks=False, round_to=0.0).running
+    wanted = Wanted("beam", 5, [VOCABULARY - 1])._replace(**changed)
+    assert why_not_in_c(running, wanted) == reason
+    assert why_not_in_c(InNumpy(running.program, {}), wanted) == "the program is run by NumPy"
