@@ -36,7 +36,7 @@ int main(int count, char **arguments) {
     for (int n = 0; n < 10000; n++) {
         const int64_t B = below(4), T = below(7), N = 1 + below(4), W = 1 + below(6);
         int64_t words[64], lengths[8], characters[64], widths[8], places[64];
-        float scores[4096];
+        static float spelt[4096], scores[65536];
         for (int i = 0; i < 64; i++) {
             words[i] = below(20) ? below(3) : (int64_t)drawn();
             characters[i] = below(20) ? below(3) : (int64_t)drawn();
@@ -47,7 +47,7 @@ int main(int count, char **arguments) {
             widths[i] = below(20) ? below(W + 1) : (int64_t)drawn();
         }
         const int64_t odd = below(50) ? B : (int64_t)drawn() >> below(60);
-        if (recurra_scores(model, odd > 4 ? -odd : B, N, T, W, words, lengths, characters, widths, places, scores))
+        if (recurra_scores(model, odd > 4 ? -odd : B, N, T, words, lengths, spelt, places, scores))
             refused++;
         else
             answered++;
