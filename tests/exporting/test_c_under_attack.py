@@ -34,18 +34,14 @@ int main(int count, char **arguments) {
     if (recurra_open(bytes, (size_t)size, &model)) return 8;
     long answered = 0, refused = 0;
     for (int n = 0; n < 10000; n++) {
-        const int64_t B = below(4), T = below(7), N = 1 + below(4), W = 1 + below(6);
-        int64_t words[64], lengths[8], characters[64], widths[8], places[64];
+        const int64_t B = below(4), T = below(7), N = 1 + below(4);
+        int64_t words[64], lengths[8], places[64];
         static float spelt[4096], scores[65536];
         for (int i = 0; i < 64; i++) {
             words[i] = below(20) ? below(3) : (int64_t)drawn();
-            characters[i] = below(20) ? below(3) : (int64_t)drawn();
             places[i] = below(20) ? below(N) : (int64_t)drawn();
         }
-        for (int i = 0; i < 8; i++) {
-            lengths[i] = below(20) ? below(T + 1) : (int64_t)drawn();
-            widths[i] = below(20) ? below(W + 1) : (int64_t)drawn();
-        }
+        for (int i = 0; i < 8; i++) lengths[i] = below(20) ? below(T + 1) : (int64_t)drawn();
         const int64_t odd = below(50) ? B : (int64_t)drawn() >> below(60);
         if (recurra_scores(model, odd > 4 ? -odd : B, N, T, words, lengths, spelt, places, scores))
             refused++;
