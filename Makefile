@@ -18,7 +18,7 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs hashes clean
+.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs hashes wheels clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -69,6 +69,12 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/draw_unrolled.py
 	$(BIN)/python docs/write_settings.py
 
+# The two distributions as they are released, in dist/: the wheels are built from the source distribution.
+wheels: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	$(BIN)/pip --disable-pip-version-check wheel --quiet --no-index --no-build-isolation --no-deps --wheel-dir dist dist/*.tar.gz ./run
+
 # The hashes of all that `make` installs. Versions stay as hashes-dev.txt has them, except where constraints.txt or
 # pyproject.toml ask for others; without that file, the newest are taken. uv lists the wheels of every platform; hatchling and
 # editables build the checkout.
@@ -117,7 +123,7 @@ $(INSTALLED_LOWEST):
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt \
-	  --editable '.[serve,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
+	  --editable '.[serve,onnx,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
 	touch $@
 
 $(INSTALLED_TRITON):

@@ -4,12 +4,13 @@
     python benchmarks/forecast_peers.py --peers-python peers/bin/python
 
 Series of 60 months are drawn, a trend, a season and noise. Every system reads windows of 48 + 12 steps with one LSTM
-layer of 64 units, 64 windows a batch, and predicts 12 steps. Each side runs in a process of its own with one thread,
-one after the other, and trains twice, for few and for many updates; what counts is the difference:
+layer of 64 units, 64 windows a batch, and predicts 12 steps. Each side runs in a process of its own, one after the
+other, Recurra's by its command line, and trains twice, for few and for many updates; what counts is the difference:
 
-    windows a second = 64 · (many − few) / (seconds of the processor for many − those for few)
+    windows a second = 64 · (many − few) / (seconds for many − seconds for few)
 
-so that reading files and starting up are not counted. From a window Recurra's direct forecaster learns forecasts from
+in seconds of the processor, or, with --threads 2, of the clock: threads that wait for each other use a processor too.
+So reading files and starting up are not counted. From a window Recurra's direct forecaster learns forecasts from
 up to 32 of its steps, the others from one; a column of its own tells that. Peak memory is the resident memory of the
 process, with all libraries that it loads, for a tenth of the series and for all.
 """
@@ -33,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 STEPS, CONTEXT, HORIZON, HIDDEN, BATCH = 60, 48, 12, 64, 64
-WARM, FEW, MANY = 5, 50, 350
+WARM, FEW, MANY = 5, 50, 650
 
 Floats = NDArray[np.float64]
 
@@ -61,16 +62,22 @@ def written(count: int, path: Path) -> None:
 
 def recurra_training(ahead: str) -> Callable[[Path, int, int], None]:
     def train(folder: Path, count: int, steps: int) -> None:
-        recurra = part("recurra")
         window = {"data.window": CONTEXT, "model.lags": CONTEXT} if ahead == "direct" else {"data.window": STEPS}
         output = {} if ahead == "direct" else {"model.output": "student_t"}
-        settings = {"data.cache": False, "model.ahead": ahead, "model.hidden": HIDDEN, **window, **output}
-        settings |= {"training.batch_size": BATCH, "training.steps": steps, "training.threads": 1}
-        settings |= {"training.device": "cpu", "decoding.horizon": HORIZON}
+        settings: dict[str, object] = {"data.cache": "false", "model.ahead": ahead, "model.hidden": HIDDEN}
+        settings |= {**window, **output, "training.batch_size": BATCH, "training.steps": steps}
+        settings |= {"training.threads": threads(), "training.device": "cpu", "decoding.horizon": HORIZON}
         run = folder / f"run-{ahead}-{count}-{steps}"
-        recurra.train("forecasting", train=str(folder / f"series-{count}.csv"), out=run, settings=settings)
+        command = ["train", "forecasting", "--train", str(folder / f"series-{count}.csv"), "--out", str(run), "--quiet"]
+        status = part("recurra.cli").main([*command, *(f"--set={name}={value}" for name, value in settings.items())])
+        assert not status, f"training ended with status {status}"
 
     return train
+
+
+def threads() -> int:
+    found: int = part("torch").get_num_threads()
+    return found
 
 
 def gluonts_deepar(folder: Path, count: int, steps: int) -> None:
@@ -149,28 +156,35 @@ FORECASTS = {"recurra, direct (the default)": (STEPS - HORIZON) / 2}
 """Forecasts that are learned from a window, where they are several: 48 origins of a series in two windows."""
 
 
-def work(side: str, folder: Path, count: int) -> None:
-    """Train for few and for many updates, and say what it took."""
+def work(side: str, folder: Path, count: int, options: argparse.Namespace) -> None:
+    """Train for few and for many updates, or for few alone, and say what it took."""
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
+    clock = time.process_time if options.threads == 1 else time.perf_counter
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed goes elsewhere
     seconds = []
-    for steps in (WARM, FEW, MANY):
-        began = time.process_time()
+    for steps in (FEW,) if options.memory else (WARM, FEW, MANY):
+        began = clock()
         SIDES[side](folder, count, steps)
-        seconds.append(time.process_time() - began)
-    _, few, many = seconds  # the first one loaded the libraries
-    rate = BATCH * (MANY - FEW) / (many - few)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"rate": rate, "start": few - FEW * BATCH / rate, "peak": peak}), file=answers)
+        seconds.append(clock() - began)
+    found = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    if not options.memory:
+        _, few, many = seconds  # the first one loaded the libraries
+        rate = BATCH * (MANY - FEW) / (many - few)
+        found |= {"rate": rate, "start": few - FEW * BATCH / rate}
+    print(json.dumps(found), file=answers)
 
 
-def measured(python: str, side: str, folder: Path, count: int) -> dict[str, float] | str:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+def measured(
+    python: str, side: str, folder: Path, count: int, threads: int, *, memory: bool = False
+) -> dict[str, float] | str:
+    of_threads = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    environment = {**os.environ, **of_threads, "CUDA_VISIBLE_DEVICES": ""}
+    given = ["--side", side, "--folder", str(folder), "--series", str(count), "--threads", str(threads)]
     done = subprocess.run(
-        [python, __file__, "--side", side, "--folder", str(folder), "--series", str(count)],
+        [python, __file__, *given, *(["--memory"] if memory else [])],
         capture_output=True,
         text=True,
         env=environment,
@@ -186,14 +200,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers-python", help="the Python that has GluonTS and NeuralForecast")
     parser.add_argument("--series", type=int, default=10_000, help="how many (10,000)")
+    parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
     parser.add_argument("--only", default="", help="sides whose names contain this")
     parser.add_argument("--side", choices=list(SIDES), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
-        work(options.side, options.folder, options.series)
+        work(options.side, options.folder, options.series, options)
         return
-    print(f"command: python benchmarks/{Path(sys.argv[0]).name} --series {options.series}, 1 thread each\n")
+    command = f"python benchmarks/{Path(sys.argv[0]).name} --series {options.series} --threads {options.threads}"
+    print(f"command: {command}\n")
     head = ("windows/s", "forecasts/s", "MB of 1/10", "MB of all", "start s")
     print(f"{f'{options.series:,} series of {STEPS} steps':34}" + "".join(f"{name:>13}" for name in head), flush=True)
     with tempfile.TemporaryDirectory() as name:
@@ -205,7 +222,8 @@ def main() -> None:
             if python is None:
                 print(f"  {side:32}needs --peers-python")
                 continue
-            few, all_of_them = (measured(python, side, folder, count) for count in (tenth, options.series))
+            few = measured(python, side, folder, tenth, options.threads, memory=True)
+            all_of_them = measured(python, side, folder, options.series, options.threads)
             if isinstance(few, str) or isinstance(all_of_them, str):
                 print(f"  {side:32}failed: {few if isinstance(few, str) else all_of_them}", flush=True)
                 continue

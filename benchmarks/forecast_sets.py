@@ -5,8 +5,10 @@
 
 Only the horizon and the steps between origins are given. The two competitions are trained on train.csv.gz and
 forecast once, over all steps of test.csv.gz; a second training holds out the last 10 % of each series (--valid 10%), by
-whose errors the intervals of decoding.coverage = 0.9 are corrected. ETTh1 is cut into 12, 4 and 4 months; its columns
-are standardised by the first part, and errors are over all windows that lie within the last part, in these units:
+whose errors the intervals of decoding.coverage = 0.9 are corrected. All series of a competition share one test period,
+which may be calm or lively; with --back 1 it is the horizon before the end of train.csv.gz, and so on. ETTh1 is cut
+into 12, 4 and 4 months; its columns are standardised by the first part, and errors are over all windows that lie
+within the last part, in these units:
 
     MSE = mean (x̂ − x)²,     MAE = mean |x̂ − x|            over windows, steps of the horizon and columns
 
@@ -60,6 +62,9 @@ STRIDE = 5
 COMPETITIONS = {"m4_hourly": 48, "tourism_monthly": 24}
 """The horizons."""
 
+FEWEST = {"m4_hourly": 72, "tourism_monthly": 36}
+"""Steps of a series that are left to train on before an earlier test period."""
+
 PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
     "m4_hourly": {
         "ES-RNN (Smyl, the winner)": {"smape": 9.328, "mase": 0.893},
@@ -98,6 +103,9 @@ def main() -> None:
     arguments.add_argument("--steps", type=int, help="updates of each training (the default epochs)")
     arguments.add_argument("--minutes", type=float, help="minutes of each training (no limit)")
     arguments.add_argument("--seed", type=int, default=1, help="of the training (1)")
+    arguments.add_argument(
+        "--back", default="0", help="test periods of the competitions: 0 the given one, 1 that before"
+    )
     arguments.add_argument("--shares", default="none,10%", help="held out of the competitions' series (none,10%%)")
     options = arguments.parse_args()
     torch.set_num_threads(1)
@@ -116,7 +124,8 @@ def main() -> None:
                 cases = list(itertools.product(options.columns.split(","), map(int, options.horizons.split(","))))
                 show_etth1(cases, outputs, limits)
             else:
-                show_competition(name, outputs, options.shares.split(","), limits)
+                for back in map(int, options.back.split(",")):
+                    show_competition(name, outputs, options.shares.split(","), limits, back)
 
 
 def quoted(word: str) -> str:
@@ -139,12 +148,12 @@ def trained(limits: Limits, files: Mapping[str, str], output: str, settings: Seq
     return load(run), user_seconds() - began
 
 
-def show_competition(name: str, outputs: Sequence[str], shares: Sequence[str], limits: Limits) -> None:
-    horizon, folder = COMPETITIONS[name], data_folder() / name
-    train, test = (str(folder / f"{part}.csv.gz") for part in ("train", "test"))
+def show_competition(name: str, outputs: Sequence[str], shares: Sequence[str], limits: Limits, back: int) -> None:
+    horizon = COMPETITIONS[name]
+    train, test = earlier(name, back, limits.folder) if back else map(str, competition(name))
     settings = [f"decoding.horizon={horizon}", f"evaluation.stride={horizon}"]
     columns = [score for score in SCORES if score not in ("mse", "mae")]
-    head(f"{name}, horizon {horizon}", columns)
+    head(f"{name}, horizon {horizon}{f', {back} back' if back else ''}", columns)
     for output, share in itertools.product(outputs, shares):
         is_held_out = share != "none"
         given = {"train": train} | ({"valid": share} if is_held_out else {})
@@ -153,11 +162,42 @@ def show_competition(name: str, outputs: Sequence[str], shares: Sequence[str], l
             model = model.with_settings([f"decoding.coverage={COVERAGE}"])
         found = model.evaluate(test).values
         row(f"{output}{f', --valid {share}' if is_held_out else ''}", columns, named(found, seconds))
+    if back:
+        print(flush=True)
+        return
     for rule, found in baseline_scores(name).items():
         row(rule, columns, found)
     for system, found in PUBLISHED[name].items():
         row(system, columns, found)
     print(flush=True)
+
+
+def competition(name: str) -> list[Path]:
+    return [data_folder() / name / f"{part}.csv.gz" for part in ("train", "test")]
+
+
+def earlier(name: str, back: int, folder: Path) -> list[str]:
+    """Files of the test period so many horizons before the given one, and of what lies before it.
+
+    Series of which less than three years of months, or three days, would be left to train on are left out.
+    """
+    horizon, series, header = COMPETITIONS[name], dict[str, list[list[str]]](), list[str]()
+    with gzip.open(competition(name)[0], "rt", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    for row in rows:
+        series.setdefault(row[0], []).append(row)
+    found = []
+    for part in ("train", "test"):
+        path = folder / f"{name}-{back}-{part}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(header)
+            for each in series.values():
+                end = len(each) - (back - 1) * horizon
+                if end - horizon >= FEWEST[name]:
+                    writer.writerows(each[: end - horizon] if part == "train" else each[end - horizon : end])
+        found.append(str(path))
+    return found
 
 
 def named(found: Mapping[str, float], seconds: float) -> dict[str, float]:

@@ -9,12 +9,20 @@ import hypothesis
 import pytest
 import torch
 
+from recurra.engines import c_library
+
 # 200 examples, the same each time, in `make test`; 600 new ones in `make slow-test`.
 hypothesis.settings.register_profile("default", max_examples=200, deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("slow", max_examples=600, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 torch.set_num_threads(1)
+
+# Printed C is compiled a hundred times: by -O1 in a third of the time. `make slow-test` compiles it as users do.
+if os.environ.get("HYPOTHESIS_PROFILE") != "slow":
+    c_library.FLAGS = tuple(  # type: ignore[assignment]
+        "-O1" if flag == "-O3" else flag for flag in c_library.FLAGS
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

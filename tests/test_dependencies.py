@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_TRIED = {"torch", "onnx", "onnxruntime", "ray", "triton", "ruff", "mypy", "import-linter"}
+NOT_TRIED = {"torch", "ray", "triton", "ruff", "mypy", "import-linter"}
 """No CPU build of the lowest torch is at hand; no test needs the others."""
 
 

@@ -86,7 +86,15 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'recurra' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        home = importlib.import_module(_HOMES[name])
+    except ImportError as error:
+        from recurra.errors import lacking
+
+        if (needed := lacking(error)) is None:
+            raise
+        raise ImportError(f"recurra.{name}: {needed}") from error
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -22,7 +22,7 @@ from recurra.commands.cells import bench, cells
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
 from recurra.commands.training import config, demo, info, train
-from recurra.errors import ConfigError, RecurraError, is_lack_of_memory
+from recurra.errors import ConfigError, RecurraError, is_lack_of_memory, lacking
 from recurra.interrupts import STATUS, ended_by_ctrl_c
 from recurra.manifest import is_trained
 from recurra.text.visible import without_controls
@@ -52,6 +52,12 @@ def main(arguments: Sequence[str] | None = None, *, stopped: Callable[[], int] =
     except RecurraError as error:
         said = "\n".join(without_controls(line) for line in f"recurra: {error}".replace("\t", " ").split("\n"))
         print(said, file=sys.stderr)  # what is quoted of a file may be made to clear a screen
+        return 2
+    except ImportError as error:
+        needed = lacking(error)
+        if needed is None:
+            raise
+        print(f"recurra: {needed}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         print(f"\nrecurra: {str(stop) or 'stopped.'}", file=sys.stderr)
@@ -410,14 +416,21 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     sub.add_argument("--updates", type=int, metavar="N", help="updates per cell, instead of --seconds")
     sub.add_argument("--device", help="cpu or cuda (default: cpu; on data, as set)")
+    sub.add_argument("--layers", type=int, metavar="N", help="layers of each network (default: 1; on data, as set)")
+    sub.add_argument(
+        "--seed", type=int, metavar="N", help="random seed of all that is drawn (default: 0; on data, as set)"
+    )
+    sub.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="train from so many seeds: of a problem the best counts, on data mean and standard deviation (default: 1)",
+    )
     group = sub.add_argument_group("problems")
     group.add_argument(
         "--length", type=int, metavar="T", help="sequence length (default: 100; words of states have up to 16)"
     )
-    group.add_argument("--layers", type=int, metavar="N", help="layers of each network (default: 1)")
     group.add_argument("--learning-rate", type=float, metavar="R", help="of Adam (default: 0.001)")
-    group.add_argument("--seed", type=int, metavar="N", help="random seed of weights and sequences (default: 0)")
-    group.add_argument("--seeds", type=int, metavar="N", help="try so many seeds and keep the best (default: 1)")
     group.add_argument(
         "--automaton", metavar="FILE", help="draw the automaton found in the best network to a picture (.svg, .png)"
     )
@@ -479,8 +492,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--to",
         default="c",
-        choices=["c", "page"],
-        help="c: a folder that answers without torch; page: one HTML file that answers in a browser (default: c)",
+        choices=["c", "onnx", "page"],
+        help="c: a folder that answers without torch; onnx: the same by onnxruntime; page: one HTML file that answers "
+        "in a browser (default: c)",
     )
     sub.add_argument(
         "--weights",

@@ -9,6 +9,8 @@ RecurraError
 └── TrainingError    a training that cannot go on
 """
 
+from __future__ import annotations
+
 
 class RecurraError(Exception):
     """Base class of all errors caused by the user's input: what is wrong, where, why and what to do."""
@@ -45,3 +47,19 @@ def is_lack_of_memory(error: Exception) -> bool:
         or type(error).__name__ == "OutOfMemoryError"
         or "can't allocate memory" in str(error)
     )
+
+
+def lacking(error: ImportError) -> str | None:
+    """What to install, where something is missing that exported models do without; None where it is another thing.
+
+    >>> lacking(ModuleNotFoundError("No module named 'torch'", name="torch"))
+    'this needs torch, which is not installed: pip install recurra. Exported models answer without it.'
+    """
+    from importlib.util import find_spec
+
+    name = (error.name or "").partition(".")[0]
+    is_half = name == "recurra" and find_spec("recurra.padding") is None  # recurra-run is installed, and not the rest
+    if not is_half and name not in ("torch", "safetensors", "rich"):
+        return None
+    what = "the whole of recurra" if is_half else name
+    return f"this needs {what}, which is not installed: pip install recurra. Exported models answer without it."

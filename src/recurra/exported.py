@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 from recurra.config.given import Given
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.errors import CheckpointError, ConfigError
-from recurra.generation.generated import Manner, TextSource
+from recurra.errors import CheckpointError, ConfigError, lacking
 from recurra.manifest import MANIFEST, digest_of, verify
+from recurra.predictors.predictor import Programmed
 from recurra.programs.inputs import Running
 from recurra.programs.program import Program
 from recurra.tasks.task import Prediction, Task
 from recurra.text.json_file import read_json
 from recurra.training.answering import TOKENS, Answering
 from recurra.training.loading import EXPORT, load_task, whole
+from recurra.views.viewer import Asked
 
 if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
+    from recurra.generation.generated import Manner, TextSource
     from recurra.predictors.streaming import AnyStream
     from recurra.training.trained import Trained
     from recurra.views.table import Table
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The number of the format in which exported folders are written."""
 
-PROGRAM, WEIGHTS = "program.json", "weights.bin"
-FOR_PEOPLE = ("card.md", "model.c", "model.h")
+PROGRAM, WEIGHTS, LICENSE = "program.json", "weights.bin", "LICENSE"
+FOR_PEOPLE = ("card.md", "model.c", "model.h", LICENSE)
 """Files of an exported folder that are read by people and compilers alone, and not here."""
 
-By = Literal["auto", "c", "numpy"]
+By = Literal["auto", "c", "numpy", "onnx"]
 
 
 class Exported(Answering):
@@ -66,6 +68,12 @@ class Exported(Answering):
         whole = self.predictor.scored_whole(self.running, rows)
         return examples, self.outputs(rows) if whole is None else whole
 
+    def asked(self, example: Any) -> Asked:
+        return Asked(Programmed(self.predictor, self.running), example, str(self.folder), exported=True)
+
+    def apart(self) -> Self:
+        return self  # a program keeps nothing of what it computes
+
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Self:
         return type(self)(task, self.running, self.folder)
 
@@ -95,8 +103,11 @@ class Exported(Answering):
     def cuts_text(self) -> bool:
         return False
 
-    def predict_raw(self, pieces: Iterable[str], *, detail: bool = False) -> Iterator[Prediction]:
+    def cut(self, pieces: Iterable[str]) -> Iterator[Any]:
         raise self.refuse("finder of tokens and sentences in raw text (--raw)")
+
+    def predict_raw(self, pieces: Iterable[str], *, detail: bool = False) -> Iterator[Prediction]:
+        return self.cut(pieces)
 
     def free_running(self, files: object) -> Exposure:
         """Only of a run: what it costs the model to read its own outputs."""
@@ -133,7 +144,7 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
     """Load the best model of a run; several runs, as a list or as "a,b,c", form an ensemble.
 
     A folder that `recurra export` wrote gives an `Exported`, which predicts and is evaluated without torch: by C where
-    there is a compiler, else by NumPy. `by` says which it must be.
+    there is a compiler, else by NumPy, and by onnxruntime after `--to onnx`. `by` says which it must be.
 
     A folder that names code from outside recurra is refused, unless you trust it (`trust`), did so before or trained
     it.
@@ -147,13 +158,22 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
     'DET NOUN'
     """
     if isinstance(folder, str | os.PathLike) and is_exported(folder):
+        if device != "cpu":
+            raise ConfigError(f"device = '{device}': an exported model answers on the CPU alone: leave it out.")
         return load_exported(Path(folder), trust=trust, by="auto" if by is None else by)
     if by is not None:
         raise ConfigError(
             f"by = '{by}' is for a folder that `recurra export` wrote, and {folder} is none: leave it out."
         )
-    from recurra.training.trained import load as load_run
-
+    try:
+        from recurra.training.trained import load as load_run
+    except ImportError as error:
+        if lacking(error) is None:
+            raise
+        raise CheckpointError(
+            f"{folder} is no folder that `recurra export` wrote, and all else needs torch, which is not installed: "
+            "name an exported folder, or pip install recurra."
+        ) from error
     return load_run(folder, device=device, trust=trust)
 
 
@@ -170,13 +190,23 @@ def load_exported(folder: Path, *, trust: bool = False, by: By = "auto") -> Expo
             f"{folder} was exported by a later recurra ({about.get('recurra')}, format {about['format']}); "
             f"this one reads format {FORMAT}. Upgrade recurra."
         )
-    task = load_task(folder, trust=trust)
+    task = load_task(folder, trust=trust, verified=True)
     try:
         text = (folder / PROGRAM).read_text("utf-8")
     except (OSError, UnicodeError) as error:
         raise CheckpointError(f"{folder / PROGRAM} cannot be read ({error}).") from error
     program = Program.from_json(text, folder / PROGRAM)
+    is_onnx = about.get("to") == "onnx"
+    if by != "auto" and (by == "onnx") is not is_onnx:
+        raise ConfigError(
+            f"by = '{by}': {folder} was exported to {'ONNX' if is_onnx else 'C'}. Leave it out, or export the run with "
+            f"--to {'c' if is_onnx else 'onnx'}."
+        )
     with whole(folder, type(task)):
+        if is_onnx:
+            from recurra.programs.in_onnx import InOnnx
+
+            return Exported(task, InOnnx(program, folder), folder)
         return Exported(task, running(program, folder / WEIGHTS, by), folder)
 
 

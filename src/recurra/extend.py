@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recurra.reading.tables import rows_of
     from recurra.scoring.counted import Counted, OfItems, Tally
     from recurra.scoring.formulas import Sums, perplexity, ratio, root, total
+    from recurra.scoring.scores import Scores
     from recurra.settings import Part, section, setting
     from recurra.stacks.merge import Merge
     from recurra.stacks.recurrent import Recurrent
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         Purpose,
         Recurring,
         Schema,
-        Scores,
         Task,
         Viewer,
     )
@@ -159,7 +159,7 @@ _HOMES = {
     "Recurring": "recurra.tasks.task",
     "Row": "recurra.data",
     "Schema": "recurra.tasks.task",
-    "Scores": "recurra.tasks.task",
+    "Scores": "recurra.scoring.scores",
     "Several": "recurra.views.several",
     "Shape": "recurra.wirings",
     "Source": "recurra.wirings",

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import pkgutil
@@ -25,6 +24,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("lsmt", ["gru", "lstm"])
     "Did you mean 'lstm'? Known: gru, lstm."
     """
+    import difflib
+
     known = list(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return (f"Did you mean '{near[0]}'? " if near else "") + f"Known: {', '.join(known)}."

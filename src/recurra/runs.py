@@ -37,6 +37,7 @@ from recurra.settings import SettingError, about, read_toml, refuse_idle, same_n
 from recurra.tasks.task import Task
 from recurra.text.json_file import json_text, read_json
 from recurra.toml import dotted
+from recurra.training.loading import EXPORT
 from recurra.training.log import EventLine, Log
 from recurra.training.permission import allowed
 from recurra.training.progress import Progress, Silent
@@ -521,6 +522,9 @@ def _checked_summary(path: Path) -> dict[str, Any]:
 def told(folder: Path) -> str:
     """A run in a few lines."""
     summary = summary_of(folder)
+    is_exported = (folder / EXPORT).is_file()
+    if summary["stopped"] is None and is_exported:
+        return f"{folder}: {summary['task']}, exported: it answers without torch"
     if summary["stopped"] is None:
         return f"{folder}: {summary['task']}, not finished. Continue with: recurra train {folder} --resume"
     lines = [
@@ -528,6 +532,8 @@ def told(folder: Path) -> str:
         f"{summary['parameters']:,} parameters; {summary['steps']:,} steps in {summary['seconds']:,.0f} s on "
         f"{summary['device']} ({summary['stopped']}); the weights of step {summary['best']['step']:,} are kept",
     ]
+    if is_exported:
+        lines.append("exported: it answers without torch")
     for which, part in (("valid", summary["best"]), ("test", summary.get("test"))):
         if said := summary.get("data", {}).get(which, {}).get("held_out"):
             lines.append(f"{which} data: {said}")

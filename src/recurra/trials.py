@@ -32,6 +32,9 @@ def compare_on_data(
     overrides: Sequence[str] = (),
     equal: Equal = "parameters",
     hidden: int | None = None,
+    layers: int | None = None,
+    seed: int | None = None,
+    seeds: int = 1,
     seconds: float | None = None,
     updates: int | None = None,
     device: str | None = None,
@@ -43,13 +46,17 @@ def compare_on_data(
     """Train a task once with each cell. The first has the width of the settings; with `equal` = parameters the others
     have the width at which their model is as large.
 
-    Each is trained for so many seconds, or so many updates, or else as the settings say. Runs are kept if a folder for
-    them is named.
+    Each is trained for so many seconds, or so many updates, or else as the settings say, from as many seeds: that of
+    the settings, or `seed`, and those after it. Runs are kept if a folder for them is named.
     """
+    if seeds < 1:
+        raise ConfigError(f"--seeds must be above 0, but is {seeds}.")
     if not cells:
         raise ConfigError("name at least one cell, such as elman,gru,lstm.")
     budget = [] if seconds is None else [f"training.minutes={seconds / 60!r}"]
     budget += [] if updates is None else [f"training.steps={updates}"]
+    budget += [] if layers is None else [f"model.layers={layers}"]
+    budget += [] if seed is None else [f"training.seed={seed}"]
     width = [] if hidden is None else [f"model.hidden={hidden}"]
 
     def with_cell(cell: Spec, own: Sequence[str]) -> Setup:
@@ -59,21 +66,27 @@ def compare_on_data(
     found: list[CellRun] = []
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         folder = Path(private) if keep is None else keep
-        for cell in cells:
-            name = Course(cell, []).name
-            this = with_cell(cell, width)
+        for number, cell in enumerate(cells, 1):
+            name, own = Course(cell, []).name, width
+            this = with_cell(cell, own)
             check_width(this)
             if equal == "parameters" and found:
                 size = partial(_size, partial(with_cell, cell), folder / found[0].folder)
-                this = with_cell(cell, [f"model.hidden={width_for(found[0].parameters, size)}"])
-            place = f"{len(found) + 1}-{''.join(letter if letter.isalnum() else '_' for letter in name)}"
-            begin(this, folder / place, progress())
-            found.append(_run(folder, place, name, this.settings.model.hidden))
-            if told is not None:
-                last = found[-1]
-                told(f"{name}: {last.parameters:,} parameters, {last.steps:,} updates in {last.seconds:.0f} s")
+                own = [f"model.hidden={width_for(found[0].parameters, size)}"]
+            first = this.settings.training.seed
+            for drawn in range(first, first + seeds):
+                this = with_cell(cell, [*own, f"training.seed={drawn}"])
+                place = f"{number}-{''.join(letter if letter.isalnum() else '_' for letter in name)}"
+                place += f"-seed-{drawn}" if seeds > 1 else ""
+                begin(this, folder / place, progress())
+                found.append(_run(folder, place, name, this.settings.model.hidden, drawn))
+                if told is not None:
+                    last, which = found[-1], f", seed {drawn}" if seeds > 1 else ""
+                    told(
+                        f"{name}{which}: {last.parameters:,} parameters, {last.steps:,} updates in {last.seconds:.0f} s"
+                    )
     data = ", ".join(Path(file).name for file in this.settings.data.files("train"))
-    return CellRuns(this.kind.name, data, equal, found)
+    return CellRuns(this.kind.name, data, equal, found, seeds)
 
 
 def check_width(this: Setup) -> None:
@@ -93,7 +106,7 @@ def _size(with_settings: Callable[[Sequence[str]], Setup], learned: Path, width:
     return size_of(task.build())
 
 
-def _run(folder: Path, place: str, name: str, hidden: int) -> CellRun:
+def _run(folder: Path, place: str, name: str, hidden: int, seed: int) -> CellRun:
     """What a finished run says of itself."""
     summary: Any = read_json(folder / place / "summary.json")
     scores = {"valid": summary.get("best") or {}, "test": summary.get("test") or {}}
@@ -107,4 +120,5 @@ def _run(folder: Path, place: str, name: str, hidden: int) -> CellRun:
         scores={part: each["scores"] for part, each in scores.items() if each.get("scores")},
         first=summary.get("first_metric") or "",
         folder=place,
+        seed=seed,
     )

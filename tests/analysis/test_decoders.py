@@ -22,7 +22,7 @@ from recurra.cli import main
 from recurra.errors import ConfigError
 from recurra.models.seq2seq import PairBatch
 from recurra.padding import Padded, fitted
-from recurra.reports.explaining import asked_of, example_of
+from recurra.reports.explaining import example_of
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -59,7 +59,7 @@ def painter(*overrides: str) -> Trained:
 def gates(model: Trained, text: str, layer: int | None = None) -> tuple[Gates, Any]:
     """What the decoder's cells did, and the answer that they wrote."""
     task: Any = model.task
-    asked = asked_of(model, example_of(task, text))._replace(layer=layer)
+    asked = model.asked(example_of(task, text))._replace(layer=layer)
     return task.decoder_gates(asked), task.hypothesis(asked)
 
 
@@ -209,7 +209,7 @@ def test_what_has_no_gates_of_a_decoder_is_said(overrides: list[str], said: str)
     model = small_runs.writer(*overrides)
     task: Any = model.task
     with pytest.raises(ConfigError, match=said):
-        task.decoder_gates(asked_of(model, example_of(task, "cat"))._replace(direction="backward"))
+        task.decoder_gates(model.asked(example_of(task, "cat"))._replace(direction="backward"))
 
 
 def test_gradients_of_a_decoder_that_attends_say_what_is_held(capsys: pytest.CaptureFixture[str]) -> None:

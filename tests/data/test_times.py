@@ -11,10 +11,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from recurra.config.frequency import Frequency, checked_zone
 from recurra.data.calendar import features, read_holidays
-from recurra.data.times import DAY, SECOND, Clock, OffGrid, after, anchor_of, clock_of, dates, inferred, on_grid
+from recurra.data.times import (
+    DAY,
+    SECOND,
+    TOGETHER,
+    Clock,
+    OffGrid,
+    after,
+    anchor_of,
+    clock_of,
+    dates,
+    inferred,
+    on_grid,
+)
 from recurra.errors import ConfigError, DataError
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -188,3 +201,25 @@ def test_a_time_zone_that_nobody_knows_is_refused() -> None:
     checked_zone("Europe/Istanbul")
     with pytest.raises(ConfigError, match=r"data\.timezone = 'Mars/Phobos' is not a known time zone"):
         checked_zone("Mars/Phobos")
+
+
+@pytest.mark.parametrize(("step", "count", "name"), [("1mo", 60, "1mo"), ("5min", 24_000, "5min"), ("1b", 700, "1b")])
+def test_series_of_a_large_table_stand_where_each_stands_alone(step: str, count: int, name: str) -> None:
+    """More rows than are looked at together, of series that begin at different times and have gaps."""
+    frequency, draw = Frequency.of(step), np.random.default_rng(1)
+    start = int(np.datetime64("2001-01-01", "us").astype(np.int64))
+    rows, places = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
+    while sum(len(each) for each in rows) <= 2.5 * TOGETHER:
+        place = np.flatnonzero(draw.random(count) > 0.1)
+        begin = int(after(frequency, Clock(), start, draw.integers(0, 50, 1))[0])
+        rows.append(after(frequency, Clock(), begin, place))
+        places.append(place - place[0])
+    whole, group = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(each) for each in rows])
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    assert str(inferred(whole, whole, group)) == name
+    np.testing.assert_array_equal(on_grid(frequency, whole, whole, group, starts), np.concatenate(places))
+    odd = whole.copy()
+    odd[-2] += SECOND
+    with pytest.raises(OffGrid) as error:
+        on_grid(frequency, odd, odd, group, starts)
+    assert error.value.row == len(odd) - 2

@@ -1,4 +1,7 @@
-"""The C file under the sanitizers of a compiler: inputs of any size, ids from anywhere, weights that are damaged."""
+"""The C file of every task under the sanitizers: inputs of any size, ids from anywhere, weights that are damaged.
+
+Arrays are as large as they must be and no larger, so that whatever is read or written outside of one is found.
+"""
 
 from __future__ import annotations
 
@@ -9,72 +12,119 @@ import pytest
 
 from recurra.engines.c_library import compiler
 from recurra.exporting.folder import export
+from recurra.programs.c_text import BYTES, C_TYPES, c_count, output_values
+from recurra.programs.program import Function, Program
 
 OLD = Path(__file__).parent.parent / "old_runs" / "0.1"
+TASKS = ("tagging", "classification", "language_model", "seq2seq", "vec2seq")
 
-DRIVER = r"""
+HEAD = r"""
 #include "model.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static uint64_t state = 88172645463325252u;
+static long answered, refused;
 static uint64_t drawn(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static int64_t below(int64_t n) { return (int64_t)(drawn() % (uint64_t)n); }
+static int64_t id(int64_t n) { return below(200) ? below(n) : (int64_t)drawn() >> below(64); }
+static float number(void) {
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -1e-40f};
+    return below(200) ? (float)below(2001) / 500 - 2 : odd[below(5)];
+}
+static void *bytes_for(int64_t count, size_t each) { return malloc((size_t)count * each); }
+"""
 
+MAIN = r"""
 int main(int count, char **arguments) {
     FILE *file = fopen(arguments[1], "rb");
     fseek(file, 0, SEEK_END);
     const long size = ftell(file);
     rewind(file);
-    unsigned char *bytes = malloc((size_t)size), *other = malloc((size_t)size);
+    unsigned char *bytes = malloc((size_t)size);
     if (count != 2 || fread(bytes, 1, (size_t)size, file) != (size_t)size) return 9;
     fclose(file);
     recurra_model *model;
     if (recurra_open(bytes, (size_t)size, &model)) return 8;
-    long answered = 0, refused = 0;
     for (int n = 0; n < 10000; n++) {
-        const int64_t B = below(4), T = below(7), N = 1 + below(4);
-        int64_t words[64], lengths[8], places[64];
-        static float spelt[4096], scores[65536];
-        for (int i = 0; i < 64; i++) {
-            words[i] = below(20) ? below(3) : (int64_t)drawn();
-            places[i] = below(20) ? below(N) : (int64_t)drawn();
-        }
-        for (int i = 0; i < 8; i++) lengths[i] = below(20) ? below(T + 1) : (int64_t)drawn();
-        const int64_t odd = below(50) ? B : (int64_t)drawn() >> below(60);
-        if (recurra_scores(model, odd > 4 ? -odd : B, N, T, words, lengths, spelt, places, scores))
-            refused++;
-        else
-            answered++;
+        switch (n % FUNCTIONS) { CASES }
     }
     recurra_close(model);
     for (int n = 0; n < 2000; n++) {
-        memcpy(other, bytes, (size_t)size);
-        const int is_cut = n % 4 == 0;
-        if (!is_cut) other[below(size)] ^= (unsigned char)(1 + below(255));
-        const int status = recurra_open(other, (size_t)(is_cut ? below(size) : size), &model);
+        const long cut = n % 4 ? size : below(size);
+        unsigned char *other = malloc((size_t)cut);  /* ends where the file does */
+        memcpy(other, bytes, (size_t)cut);
+        for (int64_t k = n % 4 ? 1 + below(3) : 0; k; k--) other[below(cut)] ^= (unsigned char)(1 + below(255));
+        const int status = recurra_open(other, (size_t)cut, &model);
         if (!status) recurra_close(model);
         if (status != RECURRA_WEIGHTS && status != RECURRA_OK) return 7;
+        free(other);
     }
     free(bytes);
-    free(other);
     printf("%ld %ld\n", answered, refused);
     return 0;
 }
 """
 
 
+def caller(name: str, function: Function, program: Program) -> str:
+    """C that calls a function once, with random sizes and numbers."""
+    names = [f"n_{each}" for each in function.names]
+    values = output_values(function, program)
+    lines = [f"static int call_{name}(const recurra_model *model) {{"]
+    lines += [f"    int64_t {each} = below(12) ? 1 + below(4) : below(2);" for each in names]
+    if names:
+        lines.append(f"    if (!below(20)) {{ {names[0]} = (int64_t)drawn() >> below(60); }}")
+    sizes = ", ".join([*names, "counts"])
+    lines.append(f"    int64_t counts[{len(values) + 1}];")
+    lines.append(f"    const int fits = recurra_sizes_of_{name}({sizes});")
+    counts = [f"n_of_{each.name}" for each in function.inputs]
+    for each, count in zip(function.inputs, counts, strict=True):
+        lines.append(f"    const int64_t {count} = fits ? 0 : {c_count(each.value.shape)};")
+    large = [f"{each} > 100000" for each in (*counts, *(f"counts[{number}]" for number in range(len(values))))]
+    lines.append(f"    if (!fits && ({' || '.join(large)})) return 0;")
+    arrays = []
+    for each in function.inputs:
+        kind, count = C_TYPES[each.value.type], f"n_of_{each.name}"
+        filled = "number()" if kind == "float" else f"id({each.below or 5})" if kind == "int64_t" else "below(2)"
+        arrays.append((f"in_{each.name}", kind, count))
+        lines.append(f"    {kind} *in_{each.name} = bytes_for({count}, {BYTES[each.value.type]});")
+        lines.append(f"    for (int64_t i = 0; i < {count}; i++) in_{each.name}[i] = ({kind}){filled};")
+    for number, ((output, _), value) in enumerate(zip(function.outputs, values, strict=True)):
+        kind = C_TYPES[value.type]
+        arrays.append((f"out_{output}", kind, ""))
+        lines.append(f"    {kind} *out_{output} = bytes_for(fits ? 0 : counts[{number}], {BYTES[value.type]});")
+    given = ", ".join(["model", *names, *(array for array, _, _ in arrays)])
+    lines.append(f"    const int status = recurra_{name}({given});")
+    lines += ["    if (fits && status != fits) abort();", "    *(status ? &refused : &answered) += 1;"]
+    lines += [f"    free({array});" for array, _, _ in arrays]
+    return "\n".join([*lines, "    return 0;", "}", ""])
+
+
+def driver(program: Program) -> str:
+    """A program of C that calls every function of a model, and opens damaged weights."""
+    callers = [caller(name, function, program) for name, function in program.functions.items()]
+    cases = " ".join(f"case {number}: call_{name}(model); break;" for number, name in enumerate(program.functions))
+    main = MAIN.replace("FUNCTIONS", str(len(callers))).replace("CASES", cases)
+    return HEAD + "\n".join(callers) + main
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* has no manifest.json:UserWarning")
-def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_a_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", TASKS)
+def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_a_code(
+    tmp_path: Path, task: str
+) -> None:
     command = compiler()
     if command is None:
         pytest.skip("there is no C compiler here")
-    export(OLD / "tagging" / "run", tmp_path / "exported")
-    (tmp_path / "main.c").write_text(DRIVER)
-    flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", f"-I{tmp_path / 'exported'}"]
-    sources = [str(tmp_path / "main.c"), str(tmp_path / "exported" / "model.c")]
+    folder = tmp_path / "exported"
+    export(OLD / task / "run", folder)
+    (tmp_path / "main.c").write_text(driver(Program.from_json((folder / "program.json").read_text())))
+    flags = ["-O1", "-g", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
+    sources = [str(tmp_path / "main.c"), str(folder / "model.c")]
     built = subprocess.run(
         [*command, *flags, *sources, "-lm", "-o", str(tmp_path / "main")], capture_output=True, text=True, check=False
     )
@@ -82,12 +132,10 @@ def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr
     done = subprocess.run(
-        [str(tmp_path / "main"), str(tmp_path / "exported" / "weights.bin")],
-        capture_output=True,
-        text=True,
-        check=False,
+        [str(tmp_path / "main"), str(folder / "weights.bin")], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr[:3000]
     answered, refused = map(int, done.stdout.split())
-    assert answered > 1000
-    assert refused > 1000
+    assert answered > 2000
+    assert refused > 100
+    print(f"{task}: {answered:,} answered, {refused:,} refused")

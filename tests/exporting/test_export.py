@@ -175,7 +175,22 @@ def test_the_folder_describes_itself(folders: Path) -> None:
     assert about["weights"] == "float32"
 
 
-def test_the_c_file_compiles_without_a_warning_beside_its_header(folders: Path, tmp_path: Path) -> None:
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-std=c11"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_c_file_of_every_task_compiles_without_a_warning(
+    folders: Path, tmp_path: Path, task: str, compiler: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler} here")
+    command = [compiler, *WARNINGS, "-O0", "-c", str(folders / task / "model.c"), "-o", str(tmp_path / "model.o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_program_links_the_c_file_by_its_header(folders: Path, tmp_path: Path) -> None:
     command = c_library.compiler()
     if command is None:
         pytest.skip("there is no C compiler here")
@@ -185,7 +200,7 @@ def test_the_c_file_compiles_without_a_warning_beside_its_header(folders: Path, 
         'int main(void) { recurra_model *model; return recurra_open("", 0, &model) == RECURRA_WEIGHTS ? 0 : 1; }\n'
     )
     folder = folders / "language_model"
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-std=c11", f"-I{folder}"]
+    flags = ["-O1", *WARNINGS, f"-I{folder}"]
     built = [*command, *flags, str(program), str(folder / "model.c"), "-lm", "-o", str(tmp_path / "main")]
     done = subprocess.run(built, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -264,7 +279,7 @@ def test_without_a_compiler_numpy_answers_and_says_so(folders: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("task", "words"),
-    [("forecasting", "models for forecasting cannot be exported yet"), ("question_answering", "N is at most 2")],
+    [("question_answering", "N is at most 2")],
 )
 def test_what_cannot_be_exported_is_refused_and_nothing_is_left(tmp_path: Path, task: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
@@ -278,7 +293,8 @@ def test_other_mistakes_are_said_in_words(folders: Path, tmp_path: Path, capsys:
         (["export", run, str(folders / "tagging")], "already exists and is not empty"),
         (["export", f"{run},{run}", str(tmp_path / "new")], "an ensemble of runs cannot be exported"),
         (["export", str(tmp_path), str(tmp_path / "new")], "a run is a folder created by"),
-        (["explain", str(folders / "tagging"), "a b"], "is an exported model"),
+        (["explain", str(folders / "tagging"), "a b"], "this view is not available for an exported model"),
+        (["predict", str(folders / "tagging"), "--device", "cuda"], "answers on the CPU alone"),
         (["export", str(folders / "tagging"), str(tmp_path / "new")], "is an exported model"),
         (
             ["predict", str(folders / "tagging"), "--raw"],

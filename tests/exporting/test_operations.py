@@ -1,8 +1,10 @@
-"""Functions of torch, recorded: NumPy and C compute the same numbers, at sizes that were not recorded."""
+"""Functions of torch, recorded: NumPy, C and onnxruntime compute the same numbers, at sizes that were not recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from recurra.exporting.folder import (
+from recurra.exporting.joining import (
     difference,
     program_of,
     refuse_broken,
@@ -24,7 +26,11 @@ from recurra.exporting.recording import record, samples
 from recurra.padding import Padded
 from recurra.programs.in_c import InC
 from recurra.programs.in_numpy import InNumpy
+from recurra.programs.in_onnx import InOnnx
 from recurra.programs.inputs import Input, Recordable, Running
+from recurra.programs.onnx_file import has_runtime, write_graphs
+from recurra.programs.onnx_functions import graphs
+from recurra.programs.program import KINDS
 from recurra.programs.solving import NotExportable
 from recurra.programs.weights import read_weights, weights_content, write_weights
 
@@ -38,6 +44,7 @@ WEIGHT = nn.Linear(6, 5)
 NORM, GROUPS = nn.LayerNorm(6), nn.GroupNorm(2, 6)
 ALONG, OVER = nn.Conv1d(6, 4, 3, padding=1, stride=2), nn.Conv2d(1, 2, (3, 2), padding=1, dilation=(1, 2))
 TABLE = nn.Embedding(6, 3)
+SCALE = nn.Parameter(torch.tensor(0.7), requires_grad=False)
 
 
 def rows(x: Tensor) -> Tensor:
@@ -72,6 +79,7 @@ ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "chunks": lambda x: torch.stack([a * b for a, b in zip(x.chunk(2, 2), x.chunk(2, 2), strict=True)]).sum(0),
     "first_and_last": lambda x: x[:, 0] + x[:, -1],
     "unfolded": lambda x: x.unflatten(2, (2, 3)).permute(0, 2, 1, 3).flatten(2),
+    "windows": lambda x: x.unfold(1, 2, 1).sum(1) + x.unfold(2, 3, 2).sum((1, 2)).unsqueeze(1)[:, :, :2] * SCALE,
     "padded": lambda x: functional.pad(x, (1, 2, 0, 1), value=-1.0),
     "convolution": lambda x: ALONG(x.transpose(1, 2)),
     "picture": lambda x: OVER(x.unsqueeze(1)),
@@ -85,6 +93,19 @@ ONE: dict[str, Callable[[Tensor], Tensor]] = {
     "remainders": lambda x: x.remainder(0.7) + torch.fmod(x, 0.7),
     "doubled": lambda x: (x.double().exp().sum(1) + 1).log().float(),
     "maxima": lambda x: torch.maximum(x, x.mean(1, keepdim=True)) - torch.minimum(x, -x),
+    "multiplied_up": lambda x: x.cumprod(1),
+    "product": lambda x: x.prod(1) + x.argmin(2).amin(1, keepdim=True),
+    "turned": lambda x: x.tan() + x.sinh() + x.cosh() + x.asinh() + x.tanh(),
+    "turned_back": lambda x: (x / 9).asin() + (x / 9).acos() + x.atan() + (x.abs() + 1).acosh() + (x / 9).atanh(),
+    "bases": lambda x: x.exp2() + (x.abs() + 1).log2() + (x.abs() + 1).log10() + x.reciprocal().clamp(-9, 9),
+    "compared": lambda x: ((x <= 0.5) & (x >= -0.5) & (x != 0) | (x.long() == 1) & (x < 3)).float() + x.sigmoid(),
+    "chosen_flags": lambda x: torch.where(x > 0, x > 1, x < -1),
+    "quadrants": lambda x: torch.atan2(x, x.flip(2)) + torch.atan2(x.round(), x.flip(1).round()),
+    "whole_parts": lambda x: torch.div(x, 0.3, rounding_mode="floor") + ((x * 9).long() // -4).float(),
+    "whole_remainders": lambda x: (x * 9).long().remainder(-4).float() + torch.fmod((x * 9).long(), 4).float(),
+    "inverse_root": lambda x: (x.abs() + 1).rsqrt() + x.relu(),
+    "smallest_steps": lambda x: torch.expm1(x * 1e-6) * 1e6 + torch.log1p(x.abs() * 1e-6) * 1e6,
+    "largest_of_all": lambda x: x.argmax() + x.flatten().argmin(),
 }
 
 TWO: dict[str, tuple[list[Input], Callable[..., Tensor]]] = {
@@ -108,54 +129,64 @@ def functions() -> list[Recordable]:
     return [*found, *(Recordable(name, inputs, named(call)) for name, (inputs, call) in TWO.items())]
 
 
-class Both:
-    """The functions as one program, run by NumPy and, compiled once for all of them, by C."""
+class Every:
+    """The functions as one program, run by NumPy, by C, compiled once for all, and by onnxruntime where it is."""
 
-    def __init__(self, weights: Any) -> None:
+    def __init__(self, folder: Path) -> None:
         model = nn.ModuleList([WEIGHT, NORM, GROUPS, ALONG, OVER, TABLE])
         self.recordables = {each.name: each for each in functions()}
         program, arrays = program_of({name: record(model, each) for name, each in self.recordables.items()})
-        write_weights(weights, program, arrays)
-        content, read = read_weights(weights, program)
+        write_weights(folder / "weights.bin", program, arrays)
+        content, read = read_weights(folder / "weights.bin", program)
         self.runners: dict[str, Running] = {"numpy": InNumpy(program, read), "c": InC(program, content)}
+        if find_spec("onnx") is not None and has_runtime():
+            write_graphs(folder, graphs(program, arrays))
+            self.runners["onnx"] = InOnnx(program, folder)
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return Both(tmp_path_factory.mktemp("program") / "weights.bin")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Every:
+    return Every(tmp_path_factory.mktemp("program"))
 
 
 @pytest.mark.parametrize("name", [*ONE, *TWO])
-def test_an_operation_gives_the_same_numbers_as_torch(both: Both, name: str) -> None:
-    function = both.recordables[name]
+def test_an_operation_gives_the_same_numbers_as_torch(every: Every, name: str) -> None:
+    function = every.recordables[name]
     for seed, (B, T, N) in enumerate([(1, 2, 1), (4, 17, 3), (2, 64, 5)]):
         given = samples(function.inputs, {"B": B, "T": T, "N": N}, seed)
         with torch.no_grad():
             right: NDArray[Any] = function.call(*given)["out"].numpy()
-        for by, running in both.runners.items():
+        for by, running in every.runners.items():
             [found] = running.run(name, [each.numpy() for each in given])
             assert found.dtype == right.dtype, by
             assert found.shape == right.shape, by
             assert relative_error(found, right) < 3e-6, by
 
 
-def test_nan_and_infinity_stay_what_they_are(both: Both) -> None:
+def test_every_kind_of_operation_is_tried(every: Every) -> None:
+    """Scans are tried with the cells, narrow weights in tests/programs; torch takes `all` apart."""
+    program = every.runners["numpy"].program
+    tried = {op.kind for function in program.functions.values() for op in function.operations}
+    assert set(KINDS) - tried == {"scan", "all", "narrow_matmul", "narrow_take"}
+
+
+def test_nan_and_infinity_stay_what_they_are(every: Every) -> None:
     x = np.array([[[0.0, np.inf, -np.inf, np.nan, 1.0, 2.0]] * 2], np.float32)
     for name in ("softmax", "largest", "maxima", "where"):
-        right = both.recordables[name].call(torch.from_numpy(x))["out"].numpy()
-        for by, running in both.runners.items():
+        right = every.recordables[name].call(torch.from_numpy(x))["out"].numpy()
+        for by, running in every.runners.items():
             [found] = running.run(name, [x])
             assert np.array_equal(np.isnan(found), np.isnan(right)), (name, by)
 
 
-def test_ids_that_are_nowhere_are_refused_by_c_too(both: Both) -> None:
+def test_ids_that_are_nowhere_are_refused_by_c_too(every: Every) -> None:
     from recurra.errors import DataError
 
     x, places = np.zeros((1, 3, 6), np.float32), np.array([[3]])
     with pytest.raises(DataError, match="an id is out of range"):
-        both.runners["c"].run("indexed", [x, places])
+        every.runners["c"].run("indexed", [x, places])
     with pytest.raises(DataError, match="cannot compute indexed"):
-        both.runners["numpy"].run("indexed", [x, places])
+        every.runners["numpy"].run("indexed", [x, places])
 
 
 class Own(nn.Module):
@@ -220,18 +251,21 @@ def test_c_is_compared_with_the_model_too() -> None:
     """Weights that are off by 3e-5 stand for a function of C that loses digits."""
     function, program, weights = one_function(WEIGHT)
     assert [each.name for each in runners(program, weights)] == ["numpy", "c"]
-    assert all(difference(each, function) < 1e-6 for each in runners(program, weights))
+    assert all(difference(each, function, WEIGHT) < 1e-6 for each in runners(program, weights))
     changed = {name: array * np.float32(1 + 3e-5) for name, array in weights.items()}
     with pytest.raises(NotExportable, match=r"gives out that is off by \d\.\de-05 .* run by C"):
-        difference(InC(program, weights_content(program, changed)), function)
+        difference(InC(program, weights_content(program, changed)), function, WEIGHT)
 
 
 def test_rounding_is_allowed_for_where_the_model_itself_rounds() -> None:
     """What is divided by a sum that is nearly 0 has few digits."""
     x = torch.tensor([[[1.0, -0.9999]], [[0.5, 2.0]]])
-    divided, doubled = Own(lambda x: 1 / x.sum(2)), Own(lambda x: x * 2)
-    assert 1e-5 < rounding(Recordable("own", [X], divided), [x], divided(x))["out"] < 1e-3
-    assert rounding(Recordable("own", [X], doubled), [x], doubled(x))["out"] < 3e-7
+    by = nn.Linear(2, 1).requires_grad_(False)
+    before = {name: weight.clone() for name, weight in by.state_dict().items()}
+    divided, doubled = Own(lambda x: 1 / x.sum(2)), Own(lambda x: by(x) * 2)
+    assert 1e-5 < rounding(Recordable("own", [X], divided), divided, [x], divided(x))["out"] < 1e-3
+    assert 0 < rounding(Recordable("own", [X], doubled), by, [x], doubled(x))["out"] < 1e-6
+    assert all(torch.equal(weight, before[name]) for name, weight in by.state_dict().items()), "as it was"
 
 
 def test_a_model_whose_training_went_wrong_is_not_exported() -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from recurra.attention.hops import hop, place_weights, position_weights, with_empty
 from recurra.config import QuestionAnsweringModel
 from recurra.models.memory_network import MemoryNetwork, batched
+from recurra.stacks.recurrent import Recurrent
 
 Array = NDArray[np.float64]
 STORY = [[1, 2, 3], [4, 2], [5, 6, 1, 3]]
@@ -108,6 +109,16 @@ def test_a_network_is_its_equations(tying: str, kind: str, temporal: bool, linea
     np.testing.assert_allclose(output.probabilities, shares / shares.sum(), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("vacant", [True, False])
+def test_a_question_without_a_story_is_answered_alone_as_beside_others(vacant: bool) -> None:
+    net = network(vacant=vacant)
+    [alone] = net.predict(batched([encoded([], QUESTION)], 5), detail=True)
+    [_, beside] = net.predict(batched([encoded(STORY, QUESTION), encoded([], QUESTION)], 5), detail=True)
+    np.testing.assert_allclose(alone.probabilities, beside.probabilities, rtol=0, atol=1e-12)
+    assert alone.attention is not None
+    assert alone.attention.shape == (3, 0)
+
+
 def test_only_the_last_sentences_are_read() -> None:
     net, many = network(), [[n % 8 + 1, 2] for n in range(9)]
     _, looked = by_hand(net, many[-5:], QUESTION, False)
@@ -136,6 +147,28 @@ def test_sentences_read_by_a_cell_are_its_last_states() -> None:
     scores = net.readout.detach().numpy() @ (u + p @ c)  # type: ignore[union-attr]
     found, _ = net(batched([encoded(STORY, QUESTION), encoded([[1]], [2, 3, 4, 5])], 5))
     np.testing.assert_allclose(found[0].detach().numpy(), scores, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("mix", "skip"), [("last", "residual"), ("last", "none"), ("concat", "none"), ("mean", "highway")]
+)
+def test_a_stack_reads_each_sentence_as_it_reads_it_alone_word_by_word(direction: str, mix: str, skip: str) -> None:
+    net = network(sentence="recurrent", cell="lstm", layers=2, direction=direction, mix=mix, skip=skip, engine="loop")
+    assert net.reader is not None
+    assert net.embedding is not None
+    widest = max(map(len, STORY))
+    words = torch.tensor([each + [0] * (widest - len(each)) for each in [*STORY, []]])
+    found = net.read(words, torch.tensor([*map(len, STORY), 0]))
+    assert found.shape[1] == net.tables.shape[1] == (8 if mix == "concat" else 4)
+    stepped = Recurrent("lstm", 4, 4, layers=2, mix=mix, skip=skip).double().eval()  # type: ignore[arg-type]
+    stepped.load_state_dict(net.reader.state_dict())
+    for row, sentence in zip(found, STORY, strict=False):
+        states = stepped.start(1, net.embedding)
+        for word in sentence if direction == "forward" else reversed(sentence):
+            output, states = stepped.step(net.embedding[word : word + 1], states)
+        np.testing.assert_allclose(row.detach().numpy(), output[0].detach().numpy(), rtol=0, atol=1e-12)
+    assert not found[-1].any()
 
 
 @pytest.mark.parametrize("vacant", [True, False])

@@ -13,6 +13,9 @@ from recurra.programs.c_text import Printed
 from recurra.programs.program import Program
 
 SMALL = """
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 static void *small_malloc(uint32_t bytes) { return malloc(bytes); }
 #define malloc small_malloc
 #define size_t uint32_t

@@ -74,7 +74,12 @@ def test_the_command_writes_a_table_json_and_a_picture(tmp_path: Path, capsys: p
         (["parity", "--automaton", "a.txt"], "--automaton a.txt: the file must end in .svg or .png."),
         (["copy", *QUICK, "--automaton", "a.svg"], "'copy' has no automaton to draw. Problems with one: parity, z60"),
         (["parity", "--train", "a.txt"], "--train is for data, but 'parity' is a problem that draws its own"),
-        (["tagging", "--train", "a.conll", "--seeds", "2"], "--seeds is for the problems of recurra lab; on data use"),
+        (
+            ["tagging", "--train", "a.conll", "--length", "2"],
+            "--length is for the problems of recurra lab; on data use",
+        ),
+        (["tagging", "--train", "a.conll", "--seeds", "0"], "--seeds must be above 0, but is 0."),
+        (["tagging", "--train", "a.conll", "--automaton", "a.svg"], "there is no right automaton to compare with."),
         (["tagging", "--train", "a.conll", "--cells", ","], "name at least one cell, such as elman,gru,lstm."),
         (["parity", "--seeds", "0"], "--seeds must be above 0, but is 0."),
     ],
@@ -149,6 +154,39 @@ def test_cells_are_compared_on_data_at_equal_parameters(tmp_path: Path, capsys: 
     assert [run["hidden"] for run in found["runs"]] == [16, 16]
     assert found["runs"][0]["scores"].keys() == {"valid", "test"}
     assert found["runs"][0]["looks"][-1]["updates"] == 3
+
+
+def test_of_several_seeds_on_data_means_and_deviations_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.conll").write_text(CONLL * 2)
+    few = ["model.characters.cell=none", "model.embedding=4", "data.min_count=1", "data.cache=false"]
+    sets = [word for each in [*few, "training.threads=1", "model.engine=loop"] for word in ("--set", each)]
+    size = ["--hidden", "4", "--layers", "2", "--seed", "5", "--seeds", "2", "--updates", "2", "--device", "cpu"]
+    lab = ["lab", "tagging", "--train", f"{tmp_path}/a.conll", "--valid", f"{tmp_path}/a.conll", *sets, *size]
+    out, keep = tmp_path / "cells.svg", tmp_path / "runs"
+    assert main([*lab, "--cells", "elman,gru", "--json", "--keep", str(keep), "--out", str(out)]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(run["name"], run["seed"]) for run in runs] == [
+        (cell, seed) for cell in ("elman", "gru") for seed in (5, 6)
+    ]
+    assert runs[0]["looks"][-1]["loss"] != runs[1]["looks"][-1]["loss"]
+    assert runs[2]["hidden"] == runs[3]["hidden"]
+    assert all("layers = 2" in (keep / run["folder"] / "config.toml").read_text() for run in runs)
+    assert (
+        out.read_text().count(">gru</text>") == 4
+    )  # in both panels of either picture a name for the cell, not for each run
+    found = CellRuns(
+        "tagging", "a", "hidden", [_scored("gru", 0.5), _scored("gru", 0.7), *[_scored("lstm", 1.0)] * 2], 2
+    )
+    table = cell_runs.as_table(found)
+    assert [row[0] for row in table.rows] == ["gru", "lstm"]
+    assert [row[4] for row in table.rows] == ["0.6000 ± 0.1414", "1.0000 ± 0.0000"]
+    assert "from 2 seeds (means ± standard deviations)" in cell_runs.about(found)
+
+
+def _scored(name: str, score: float) -> CellRun:
+    return CellRun(name, 4, 10, 100, 1.0, [], {"valid": {"accuracy": score}}, "accuracy", "")
 
 
 def test_a_model_without_one_width_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -448,7 +448,8 @@ def test_an_explanation_shares_the_weights_and_not_the_modules(runs: dict[str, H
     run = runs["sounds"]
     run.predict(["cat"], {})
     run.explain("cat", {})
-    first, second = run._ready[("answers",)].model, run._ready[("saliency",)].model
+    ready: Any = run._ready
+    first, second = ready[("answers",)].model, ready[("saliency",)].model
     assert first is not second
     assert all(one is other for one, other in zip(first.parameters(), second.parameters(), strict=True))
 
@@ -471,7 +472,10 @@ def test_what_serving_needs_is_named_where_it_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", str(folder / "tags")]) == 2
-    assert "recurra: serving needs uvicorn: pip install 'recurra[serve]'." in capsys.readouterr().err
+    assert (
+        "recurra: serving needs uvicorn: pip install 'recurra[serve]', or without torch 'recurra-run[serve]'."
+        in capsys.readouterr().err
+    )
 
 
 def test_what_cannot_be_served_ends_the_command_with_a_sentence(

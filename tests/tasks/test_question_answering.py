@@ -230,6 +230,9 @@ def test_data_that_cannot_be_learned_from_is_refused(
         (["model.noise=1.5"], "model.noise must be"),
         (["model.tying=none"], "model.tying"),
         (["model.cell=lstm"], r"model.sentence = 'place' reads sentences without a cell"),
+        (["model.direction=backward"], r"model.sentence = 'place' reads sentences without a cell"),
+        (["model.sentence=recurrent", "model.mix=concat"], "there is only one layer"),
+        (["model.layers=0"], "model.layers must be at least 1, but is 0"),
         (["data.context=x", "data.question=x"], "data.context and data.question are the same column, 'x'"),
         (["task=tagging"], "but these are the settings of question answering"),
         (["training.batch_tokens=10"], "has no effect beside training.batch_size"),
@@ -238,6 +241,24 @@ def test_data_that_cannot_be_learned_from_is_refused(
 def test_settings_that_cannot_be_are_refused(settings: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         setup("question_answering", overrides=settings)
+
+
+@pytest.mark.parametrize(
+    "settings", [["model.mix=concat", "model.direction=backward"], ["model.skip=residual"], ["model.mix=learned"]]
+)
+def test_sentences_are_read_by_a_stack_of_cells(tmp_path: Path, settings: list[str]) -> None:
+    file = jsonl(tmp_path / "a.jsonl", ROW, OTHER)
+    reads = ["model.sentence=recurrent", "model.layers=2", "model.engine=loop", *settings]
+    begin(setup("question_answering", given={"train": file}, overrides=[*SMALL, *reads]), tmp_path / "run", Silent())
+    model = recurra.load(tmp_path / "run")
+    assert "2-layer" in repr(model)
+    assert ("backward GRU" in repr(model)) == ("model.direction=backward" in settings)
+    gates = explain(model, "Ann went home.\tWhere is Ann?", show="gates", layer=2)
+    assert "layer 2" in gates.text
+    asked = ["Ann went home. Ann went out and home.\tWhere is Ann?", "Ann went out.\tAnn?", "\t"]
+    for one, text in zip(model.predict(asked, detail=True), asked, strict=True):
+        [alone] = model.predict([text], detail=True)
+        assert one.detail["probabilities"] == pytest.approx(alone.detail["probabilities"], abs=1e-6)
 
 
 def test_answers_that_training_has_not_seen_are_told_of(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import recurra
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import asked_of, example_of
+from recurra.reports.explaining import example_of
 from recurra.reports.unrolled import unrolled
 from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
@@ -112,7 +112,7 @@ def test_a_tagger_without_cells_is_described_drawn_and_has_no_gates(tmp_path: Pa
     assert name in model.task.described()
     assert f"{encoder}</text>" in as_svg(unrolled(model.task))
     with pytest.raises(ConfigError, match="has no recurrent encoder"):
-        model.task.gates(asked_of(model, example_of(model.task, "play Bach")))
+        model.task.gates(model.asked(example_of(model.task, "play Bach")))
     # Padding and the rows beside it change nothing.
     model.model.double()
     asked = [tokens for tokens, _, _ in SENTENCES]

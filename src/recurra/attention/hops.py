@@ -25,6 +25,8 @@ def hop(
     >>> hop(u, memories, memories, is_there, torch.tensor(False), vacant=2)[1].tolist()
     [0.25, 0.25]
     """
+    if not keys.shape[-2]:  # of which there is no largest score either
+        return torch.zeros_like(u), u.new_zeros(*u.shape[:-1], 0)
     scores = (keys @ u.unsqueeze(-1)).squeeze(-1)
     masked = scores.masked_fill(~is_there, torch.finfo(scores.dtype).min)
     if isinstance(vacant, int) and vacant == 0:

@@ -209,8 +209,8 @@ def opened_to_write(path: str) -> TextIO:
 
 def explain(options: argparse.Namespace) -> None:
     """What a model did with one input."""
+    from recurra.exported import load
     from recurra.reports import explaining
-    from recurra.training.trained import load
 
     if options.out is not None:
         explaining.check_ending(Path(options.out))
@@ -312,7 +312,9 @@ def serve(options: argparse.Namespace) -> None:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"serving needs {error.name}: pip install 'recurra[serve]'.") from error
+        raise ConfigError(
+            f"serving needs {error.name}: pip install 'recurra[serve]', or without torch 'recurra-run[serve]'."
+        ) from error
     from recurra.runtime.server import serve
 
     serve(

@@ -125,16 +125,16 @@ class Asked(NamedTuple):
 
 def _asked(file: str, data: Any) -> Asked | None:
     """The rows of a file; None where every line is asked as it is."""
-    from recurra.data.formats import CSV, TSV, reader, rows
+    from recurra.data.formats import CSV, reader, rows
     from recurra.reading.asked import read_by
 
     by = read_by(file, data)
     if by is None:
         return None
     kind = reader(file, by.format)
-    if not isinstance(kind, TSV | CSV):
+    if not kind.is_table:
         return Asked(rows(file, format=by.format, columns=by.columns), is_table=False)
-    name = "tsv" if isinstance(kind, TSV) else "csv"
+    name = "csv" if isinstance(kind, CSV) else "tsv"
     options = by.format if isinstance(by.format, dict) else {"name": by.format or name}
     plain = {key: value for key, value in options.items() if key != "columns"}
     return Asked(rows(file, format={**plain, "header": False}), is_table=True)

@@ -91,7 +91,7 @@ def lab(options: argparse.Namespace) -> None:
 ONLY_DATA = ("train", "valid", "test", "set", "keep")
 """Options of `recurra lab` that a problem has no use for."""
 
-ONLY_PROBLEMS = ("length", "layers", "learning_rate", "seed", "seeds", "automaton")
+ONLY_PROBLEMS = ("length", "learning_rate")
 """Options that data have no use for: their settings say the same."""
 
 
@@ -113,8 +113,14 @@ def on_data(options: argparse.Namespace, cells: Sequence[Spec], told: Callable[[
     if given := [name for name in ONLY_PROBLEMS if getattr(options, name) is not None]:
         name = given[0].replace("_", "-")
         raise ConfigError(
-            f"--{name} is for the problems of recurra lab; on data use --set, such as --set model.layers=2 or --set "
+            f"--{name} is for the problems of recurra lab; on data use --set, such as --set "
             "training.learning_rate=0.001."
+        )
+    if options.automaton is not None:
+        raise ConfigError(
+            "--automaton is for the problems of recurra lab, whose networks read one symbol after the other and whose "
+            "right answers are known for any word: a model of a task has embeddings, may read both ways, and "
+            "there is no right automaton to compare with. Leave it out."
         )
     files = {name: getattr(options, name) for name in ("train", "valid", "test") if getattr(options, name)}
     found = compare_on_data(
@@ -124,6 +130,9 @@ def on_data(options: argparse.Namespace, cells: Sequence[Spec], told: Callable[[
         overrides=options.set,
         equal=options.equal or "parameters",
         hidden=options.hidden,
+        layers=options.layers,
+        seed=options.seed,
+        seeds=1 if options.seeds is None else options.seeds,
         seconds=options.seconds,
         updates=options.updates,
         device=options.device,

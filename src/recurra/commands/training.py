@@ -80,6 +80,8 @@ def info(options: argparse.Namespace) -> None:
 
 def demo(_: argparse.Namespace) -> None:
     """The tour."""
+    import torch  # noqa: F401  # where it is missing, that is said before anything else
+
     from recurra.demo import tour
 
     tour()

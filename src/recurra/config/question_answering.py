@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.classification import ClassificationDecoding
-from recurra.config.common import Data, Idle, Training, idle_batch_tokens, idle_without_validation, one_batch_size
+from recurra.config.common import (
+    Data,
+    Idle,
+    Training,
+    idle_batch_tokens,
+    idle_of_stack,
+    idle_without_validation,
+    one_batch_size,
+)
 from recurra.settings import Part, SettingError, above_zero, at_least, rates, section, setting
 
 
@@ -65,6 +73,16 @@ class QuestionAnsweringModel:
     )
     spread: float = setting(0.1, "standard deviation of the weights at the start")
     cell: Part = setting("gru", "cell that reads a sentence, with sentence = recurrent; any listed by `recurra cells`")
+    layers: int = setting(1, "number of layers of cells that read a sentence")
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "backward: cells read a sentence, and the question, from its end"
+    )
+    mix: Literal["last", "concat", "mean", "learned"] = setting(
+        "last", "output of the layers: the last one, or the concat, mean or learned weighted mean of all"
+    )
+    skip: Literal["none", "residual", "highway"] = setting(
+        "none", "skip connections around the second and later layers"
+    )
     engine: str = setting(
         "auto", "single, vendor, planned, scan or loop; auto selects the fastest that supports the cell"
     )
@@ -75,7 +93,7 @@ class QuestionAnsweringModel:
         return self.sentence == "recurrent"
 
     def __post_init__(self) -> None:
-        at_least(1, "model", self, "hidden", "hops", "memories", "longest")
+        at_least(1, "model", self, "hidden", "hops", "memories", "longest", "layers")
         at_least(0, "model", self, "linear_start")
         above_zero("model", self, "spread")
         rates("model", self, "noise")
@@ -107,5 +125,7 @@ class QuestionAnsweringSettings:
             idle |= {("model", "longest"): why}
         if not self.model.reads:
             why = f"model.sentence = '{self.model.sentence}' reads sentences without a cell"
-            idle |= {("model", name): why for name in ("cell", "engine")}
+            idle |= {("model", name): why for name in ("cell", "layers", "direction", "mix", "skip", "engine")}
+        else:
+            idle |= idle_of_stack(self.model.hidden, self.model.layers)
         return idle

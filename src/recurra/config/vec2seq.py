@@ -84,6 +84,9 @@ class Vec2SeqModel(WriterModel):
         "where the vector (or the mean over places) enters the decoder: initial (state), first (input), every "
         "(input), output",
     )
+    direction: Literal["forward", "backward"] = setting(
+        "forward", "must be forward: a vector, a picture or places have no order in which they are read"
+    )
     direct: bool = setting(
         False, "use the vector directly as state or first input, if sizes agree; false: through a learned layer"
     )
@@ -111,6 +114,12 @@ class Vec2SeqModel(WriterModel):
                 ("model", "decoder", "kind"),
             )
         super().__post_init__()
+        if self.direction == "backward":
+            raise SettingError(
+                "model.direction = 'backward' reads a source from its end, but vec2seq reads a vector, a picture or "
+                "places, which have no order: leave it out. The text is written from its beginning in every task.",
+                ("model", "direction"),
+            )
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(
                 f"model.direct = true has no effect: model.conditioning = {self.conditioning} has neither initial nor "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
-import gzip
 import importlib
 import os
 import zlib
@@ -163,6 +161,8 @@ def _nearest(path: Path) -> str:
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir(folder)
+    import difflib
+
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.6)
     return f" Did you mean '{folder / near[0]}'?" if near else ""
 
@@ -191,6 +191,8 @@ def _plain(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _from_gzip(file: BinaryIO) -> Iterator[bytes]:
+    import gzip
+
     try:
         with gzip.GzipFile(fileobj=file) as stream:
             while chunk := stream.read1(CHUNK):

@@ -17,8 +17,8 @@ import dataclasses
 import datetime
 import re
 import zoneinfo
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ LEAST_MONTH: Final = 28 * DAY
 
 WEEK: Final = 5
 """Days that must be there, none at a weekend, before days are taken for weekdays."""
+
+
+TOGETHER: Final = 1 << 15
+"""Rows, at least, of whole series that are looked at together: a table of millions takes no more memory than these."""
 
 
 class OffGrid(Exception):
@@ -180,14 +184,45 @@ def inferred_of_numbers(numbers: NDArray[np.float64], group: NDArray[np.int64]) 
         return None
     steps, counts = np.unique(apart.round(9), return_counts=True)
     step = float(steps[counts.argmax()])
-    shares = apart / step
+    shares = steps / step
     is_whole = np.abs(shares - shares.round()).max() < 1e-6
-    return Frequency(step, "") if is_whole and _is_usual(shares.round()) else None
+    return Frequency(step, "") if is_whole and _is_usual(shares.round(), counts) else None
 
 
-def _is_usual(steps: NDArray[Any]) -> bool:
-    """Whether times so many steps apart are regular with gaps: half are one apart, or half of all are there."""
-    return bool((steps == 1).mean() >= 0.5 or len(steps) >= 0.5 * steps.sum())
+def _is_usual(steps: NDArray[Any], counts: NDArray[np.int64]) -> bool:
+    """Whether times of which so many are so many steps apart are regular with gaps: half are one, or are there."""
+    return bool(counts[steps == 1].sum() >= 0.5 * counts.sum() or counts.sum() >= 0.5 * (steps * counts).sum())
+
+
+def _blocks(group: NDArray[np.int64]) -> Iterator[slice]:
+    """Rows that are looked at together, of whole series: `group` ascends.
+
+    >>> list(_blocks(np.repeat([0, 1, 2], TOGETHER // 2)))
+    [slice(0, 32768, None), slice(32768, 49152, None)]
+    """
+    first = 0
+    while first < len(group):
+        last = min(first + TOGETHER, len(group))
+        last = int(np.searchsorted(group, group[last - 1], side="right"))
+        yield slice(first, last)
+        first = last
+
+
+class _Apart(NamedTuple):
+    """How far apart times of a series are, and how many of them."""
+
+    values: NDArray[np.int64]  # ascending
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, times: NDArray[np.int64], group: NDArray[np.int64]) -> _Apart:
+        return cls(*np.unique(np.diff(times)[group[1:] == group[:-1]], return_counts=True))
+
+    @classmethod
+    def together(cls, parts: Iterable[_Apart]) -> _Apart:
+        values, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        found, which = np.unique(values, return_inverse=True)
+        return cls(found, np.bincount(which, counts, len(found)).astype(np.int64))
 
 
 def inferred(utc: Micros, wall: Micros, group: NDArray[np.int64]) -> Frequency | None:
@@ -197,35 +232,61 @@ def inferred(utc: Micros, wall: Micros, group: NDArray[np.int64]) -> Frequency |
     >>> str(inferred(days, days, np.zeros(4, int))), str(inferred(days[:3] * 2, days[:3] * 2, np.zeros(3, int)))
     ('1mo', 'None')
     """
-    same = group[1:] == group[:-1]
-    if not same.any():
+    blocks = list(_blocks(group))
+    if not blocks:
         return None
-    apart, on_wall = np.diff(utc)[same], np.diff(wall)[same]
-    if on_wall.min() >= LEAST_MONTH and (months := _months(wall, group)) is not None:
-        step = int(np.gcd.reduce(np.diff(months)[same]))
-        if not _is_usual(np.diff(months)[same] // step):
+    apart, on_wall = (_Apart.together(_Apart.of(each[rows], group[rows]) for rows in blocks) for each in (utc, wall))
+    if not len(apart.values):
+        return None
+    if on_wall.values[0] >= LEAST_MONTH and (months := _months_apart(wall, group, blocks)) is not None:
+        step = int(np.gcd.reduce(months.values))
+        if not _is_usual(months.values // step, months.counts):
             return None
         unit = "y" if step % 12 == 0 else "q" if step % 3 == 0 else "mo"
         return Frequency(step // MONTHS[unit], unit)
-    if (on_wall % DAY == 0).all():
-        days, counts = np.unique(on_wall // DAY, return_counts=True)
+    if (on_wall.values % DAY == 0).all():
+        days, counts = on_wall.values // DAY, on_wall.counts
         step = int(days[counts.argmax()])
-        if (days % step == 0).all() and _is_usual(on_wall // DAY // step):
-            if step == 1 and len(wall) >= WEEK and days.max() > 1 and np.is_busday(_days(wall)).all():
+        if (days % step == 0).all() and _is_usual(days // step, counts):
+            is_long = step == 1 and len(wall) >= WEEK and days[-1] > 1
+            if is_long and all(np.is_busday(_days(wall[rows])).all() for rows in blocks):
                 return Frequency(1, "b")
             return Frequency(step // 7, "w") if step % 7 == 0 else Frequency(step, "d")
-    steps, counts = np.unique(apart, return_counts=True)
-    fixed = int(steps[counts.argmax()])
-    if (steps % fixed != 0).any() or not _is_usual(apart // fixed):
+    fixed = int(apart.values[apart.counts.argmax()])
+    if (apart.values % fixed != 0).any() or not _is_usual(apart.values // fixed, apart.counts):
         return None
     unit = next(unit for unit in ("h", "min", "s") if fixed % FIXED[unit] == 0 or unit == "s")
     return Frequency(fixed / FIXED[unit], unit)
+
+
+def _months_apart(wall: Micros, group: NDArray[np.int64], blocks: Iterable[slice]) -> _Apart | None:
+    parts = []
+    for rows in blocks:
+        months = _months(wall[rows], group[rows])
+        if months is None:
+            return None
+        parts.append(_Apart.of(months, group[rows]))
+    return _Apart.together(parts)
 
 
 def on_grid(
     frequency: Frequency, utc: Micros, wall: Micros, group: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """(N,): how many steps after the first of its series each row comes; OffGrid where that is no whole number."""
+    found = np.empty(len(group), np.int64)
+    for rows in _blocks(group):
+        first, code = rows.start, group[rows.start]
+        begin = starts[code : group[rows.stop - 1] + 1] - first
+        try:
+            found[rows] = _on_grid(frequency, utc[rows], wall[rows], group[rows] - code, begin)
+        except OffGrid as error:
+            raise OffGrid(first + error.row) from None
+    return found
+
+
+def _on_grid(
+    frequency: Frequency, utc: Micros, wall: Micros, group: NDArray[np.int64], starts: NDArray[np.int64]
+) -> NDArray[np.int64]:
     unit, count = frequency.unit, int(frequency.count)
     if unit in MONTHS:
         months = _months(wall, group)

@@ -9,15 +9,12 @@ import hashlib
 import hmac
 import os
 import platform
-import secrets
 import shlex
 import shutil
-import signal
 import stat
-import subprocess
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +24,15 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-FLAGS = ("-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-shared",
+    "-fPIC",
+)
 """No -ffast-math: NaN and infinity must stay what they are."""
 
 
@@ -69,23 +74,28 @@ def split(command: str) -> list[str]:
 @functools.lru_cache(maxsize=256)
 def library(text: str) -> ctypes.CDLL:
     """The compiled text, from the cache if what lies there is whole and ours; one can do without a cache."""
+    return library_of(text, lambda: text)
+
+
+def library_of(identity: str, printed: Callable[[], str]) -> ctypes.CDLL:
+    """The same of a text that is printed where the cache has no library of its identity: what it is printed from."""
     command = compiler()
     if command is None:
         raise NoCompiler("no C compiler was found")
     try:
-        return cached_or_compiled(command, text)
+        return cached_or_compiled(command, identity, printed)
     except OSError as error:
         raise NoCompiler(f"compiled code cannot be written or loaded ({error})") from error
 
 
-def cached_or_compiled(command: tuple[str, ...], text: str) -> ctypes.CDLL:
-    name = f"{key(command, text)}.so"
+def cached_or_compiled(command: tuple[str, ...], identity: str, printed: Callable[[], str]) -> ctypes.CDLL:
+    name = f"{key(command, identity)}.so"
     folder = cache_folder() / f"libraries-{user()}"
     try:
         opened = opened_folder(folder)
     except (OSError, Unusable) as error:
         notice(f"recurra: the cache folder {folder} cannot be used ({error}); compiling for this process alone.")
-        return loaded(compiled(command, text))
+        return loaded(compiled(command, printed()))
     try:
         try:
             return loaded(verified(opened, name), folder)
@@ -93,7 +103,7 @@ def cached_or_compiled(command: tuple[str, ...], text: str) -> ctypes.CDLL:
             pass
         except (OSError, Unusable) as error:
             notice(f"recurra: {folder / name} is broken and is compiled again ({error}).")
-        content = compiled(command, text)
+        content = compiled(command, printed())
         try:
             keep(opened, name, content)
         except OSError as error:
@@ -166,6 +176,9 @@ def compiled(command: tuple[str, ...], text: str) -> bytes:
 
 def finished(command: Sequence[str]) -> tuple[int, str]:
     """The status of a compiler and what it said; a NoCompiler if it takes too long, and then its children end too."""
+    import signal
+    import subprocess
+
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
@@ -181,6 +194,8 @@ def finished(command: Sequence[str]) -> tuple[int, str]:
 
 def keep(folder: int, name: str, content: bytes) -> None:
     """Write the library and its digest aside, sync and rename: another process never sees half a file."""
+    import secrets
+
     digest = hashlib.sha256(content).hexdigest().encode()
     for goal, wanted in ((name, content), (name + DIGEST, digest)):
         aside = f"{goal}.{secrets.token_hex(4)}.part"
@@ -238,8 +253,8 @@ def machine() -> str:
     return platform.machine() + next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
-def key(command: tuple[str, ...], text: str) -> str:
-    return hashlib.sha256("\0".join([*command, *FLAGS, machine(), text]).encode()).hexdigest()[:32]
+def key(command: tuple[str, ...], identity: str) -> str:
+    return hashlib.sha256("\0".join([*command, *FLAGS, machine(), identity]).encode()).hexdigest()[:32]
 
 
 def notice(message: str) -> None:

@@ -12,10 +12,10 @@ PRELUDE = """\
 typedef {real} real;
 typedef {integer} integer;
 
-/* 2^n from its bits. */
+/* 2^n from its bits; anything where n is that of what is not a number. */
 static inline real power_of_two(integer n) {{
     union {{ integer i; real r; }} bits;
-    bits.i = (n + {bias}) << {mantissa};
+    bits.i = (integer)((u{integer})(n + {bias}) << {mantissa});
     return bits.r;
 }}
 
@@ -42,7 +42,7 @@ static inline real exp_minus_one(real a) {{
     a = a > (real){top} ? (real){top} : a;
     a = a < -50 ? -50 : a;
     const real p = split_exponent(a, &n);
-    const real s = power_of_two((integer)n - 1);
+    const real s = power_of_two((integer)(n - 1));
     return 2 * (s * p + (s - (real)0.5));
 }}
 /* log a = e ln 2 + log m, m between sqrt 1/2 and sqrt 2; log m = 2 artanh q = 2 (q + q^3/3 + ...), q = (m-1)/(m+1). */

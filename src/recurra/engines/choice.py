@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 import torch
@@ -45,7 +46,8 @@ class StandIn(Engine, Protocol):
     def read_parts(self, reader: DirectedCell, x: Padded) -> AnyState: ...
 
 
-_instead: list[StandIn] = []  # at most one, while a model is recorded
+_instead: ContextVar[StandIn | None] = ContextVar("instead", default=None)
+"""What runs all layers of this thread, while a model is recorded; other threads go on as they are."""
 
 
 def engine_named(name: str) -> Engine | None:
@@ -79,7 +81,8 @@ def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recomput
 
     recompute    keep the state only every so many steps, and compute the rest again on the way back; 0 keeps all
     """
-    engine = _instead[-1] if _instead else choose(engine_named(name), layer, x, every)
+    stand_in = _instead.get()
+    engine = choose(engine_named(name), layer, x, every) if stand_in is None else stand_in
     if recompute and torch.is_grad_enabled() and x.values.numel():
         engine = Recomputed(engine, recompute)
     return engine.run(layer, x, every)
@@ -93,7 +96,7 @@ def read_stack(
     In a plain stack each layer reads the outputs of the one before it, both directions side by side, from start
     states. Answers with the outputs of the last layer and the final states of all.
     """
-    for engine in () if _instead else STACK_ENGINES:
+    for engine in () if is_replaced() else STACK_ENGINES:
         if name in ("auto", engine.name) and engine.reads_stack(cells, x):
             return engine.run_stack(cells, x.values, backward)
     return None
@@ -101,19 +104,20 @@ def read_stack(
 
 def is_replaced() -> bool:
     """Whether one engine runs all layers at present (`instead`)."""
-    return bool(_instead)
+    return _instead.get() is not None
 
 
 def parts_of(reader: DirectedCell, x: Padded) -> AnyState:
     """Every named value of every step of a cell, each (B, T, n), 0 on padding; by the loop, or what stands in."""
-    return (_instead[-1].read_parts if _instead else read_parts)(reader, x)
+    stand_in = _instead.get()
+    return (read_parts if stand_in is None else stand_in.read_parts)(reader, x)
 
 
 @contextmanager
 def instead(engine: StandIn) -> Iterator[None]:
     """Inside, one engine runs all layers, whichever is asked for: what records a model stands in for it."""
-    _instead.append(engine)
+    before = _instead.set(engine)
     try:
         yield
     finally:
-        _instead.pop()
+        _instead.reset(before)

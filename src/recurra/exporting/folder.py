@@ -6,45 +6,37 @@ import copy
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from recurra.config.run_file import run_text
-from recurra.engines.c_library import NoCompiler
 from recurra.errors import CheckpointError, ConfigError
-from recurra.exported import FORMAT, PROGRAM, WEIGHTS, Exported, load_exported
+from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
+from recurra.exporting.joining import RUN_BY, difference, recorded_functions, runners
 from recurra.exporting.narrow import Narrow, narrowed
-from recurra.exporting.recording import Recorded, names_of, record, samples
 from recurra.manifest import committing
 from recurra.models.saved import fingerprint
+from recurra.programs.c_search import Usual
 from recurra.programs.c_text import Printed
-from recurra.programs.in_c import InC
-from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Recordable, Running
 from recurra.programs.narrowing import Width
+from recurra.programs.onnx_file import has_runtime, package, write_graphs
+from recurra.programs.onnx_functions import graphs
 from recurra.programs.program import Program
 from recurra.programs.solving import NotExportable
-from recurra.programs.weights import weights_content, write_weights
+from recurra.programs.weights import write_weights
 from recurra.tasks.task import Prediction
 from recurra.training.loading import EXPORT
 from recurra.training.samples import kept_samples, samples_of_data
 from recurra.training.trained import Trained, load
 from recurra.version import __version__
 
-TOLERANCE = 1e-5
-"""How far a recorded function may be from the model, beside the largest number of its outputs, or 1."""
-
-MOST_TOLERANCE, ROUNDED = 1e-3, 8
-"""How far it may be where the model changes by more if its inputs are rounded: this, and so many times the change.
-
-An example is sLSTM, whose states are drawn here as no sentence gives them: it divides by a sum, which may be near 0."""
+Weights: TypeAlias = dict[str, NDArray[Any]]
 
 SCORE_TOLERANCE = 1e-3
 """The same of the score of an answer, beside the score, or 1."""
@@ -56,9 +48,6 @@ WIDTHS = get_args(Width)
 
 SAMPLES = "samples.json"
 
-TRIED = ((1, 1), (2, 5), (3, 2), (1, 23), (5, 9))
-"""The first and all other sizes of inputs on which a recorded function is compared with the model."""
-
 
 class Report(NamedTuple):
     """What was exported."""
@@ -69,28 +58,35 @@ class Report(NamedTuple):
     bytes: Mapping[str, int]  # of each file
     largest_error: float  # of a function, beside the run
     samples: int  # answers that were compared with those of the run
-    by: str  # what they were computed by: c or numpy
+    by: str | None  # what they were computed by: c, numpy or onnx; None where onnxruntime is not installed
     narrow: Narrow | None = None  # what became of the weights
 
     def text(self) -> str:
         size = sum(self.bytes.values())
         answers = "no sample input was found, so no answer was compared"
-        if self.samples and self.narrow is None:
+        if self.by is None:
+            answers = "the files were not run, because onnxruntime is not installed: pip install 'recurra[onnx]'"
+        elif self.samples and self.narrow is None:
             what = "answer agrees" if self.samples == 1 else "answers agree"
-            answers = f"{self.samples} sample {what} with the run's own"
+            answers = f"{self.samples} sample {what} with the run's own (run by {RUN_BY[self.by]})"
         elif self.samples:
             answers = "this is before weights were made narrower"
         return "\n".join(
             [
                 f"exported to {self.folder}: {len(self.functions)} functions ({', '.join(self.functions)}), "
                 f"{self.operations:,} operations, {size / 1e6:,.1f} MB",
-                f"largest difference from the run in torch: {self.largest_error:.1e}; {answers} (run by "
-                f"{'C' if self.by == 'c' else 'NumPy'})",
-                f"recurra predict {self.folder} answers without torch; model.c, model.h and {WEIGHTS} are all that a C "
-                "program needs",
+                f"largest difference from the run in torch: {self.largest_error:.1e}; {answers}",
+                f"recurra predict {self.folder} answers without torch; {self.others}",
                 *([] if self.narrow is None else self.narrow.lines()),
             ]
         )
+
+    @property
+    def others(self) -> str:
+        """What programs other than recurra need of the folder."""
+        if "model.c" in self.bytes:
+            return f"model.c, model.h and {WEIGHTS} are all that a C program needs"
+        return "the files *.onnx are all that a program with onnxruntime needs"
 
 
 def export(
@@ -115,17 +111,22 @@ def export(
     >>> recurra.load(folder / "exported", by="numpy").predict(["the cat"])[0].output
     'DET NOUN'
     """
-    if to != "c":
-        raise ConfigError(f"--to {to} is not known: a run is exported to c.")
+    if to not in ("c", "onnx"):
+        raise ConfigError(f"--to {to} is not known: a run is exported to c or onnx.")
     if weights not in WIDTHS:
         raise ConfigError(f"--weights {weights} is not known: choose {', '.join(WIDTHS[:-1])} or {WIDTHS[-1]}.")
+    if to == "onnx":
+        package()
+        if weights != "float32":
+            raise ConfigError(f"--weights {weights}: ONNX is written with weights in float32 alone. Leave it out.")
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CheckpointError(f"{target} already exists and is not empty. Choose another folder.")
-    model = load(run, trust=trust)
+    model = load(run, trust=trust).in_torch()
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
-    program, arrays, error = recorded_program(model, gates=gates)
+    network, functions = functions_of(model, gates=gates)
+    program, arrays, error = recorded_program(network, functions)
     asked = sample_inputs(model)
     answers: Sequence[Prediction] = model.predict(asked) if asked else []
     narrow = None
@@ -138,22 +139,29 @@ def export(
             model.task.save(new)
             (new / "config.toml").write_text(run_text(model.task.settings), "utf-8")
             (new / PROGRAM).write_text(program.to_json(), "utf-8")
-            write_weights(new / WEIGHTS, program, arrays)
-            printed = Printed(program, usual=model.task.predictor().usual())
-            (new / "model.c").write_text(LICENCE + printed.text, "utf-8")
-            (new / "model.h").write_text(LICENCE + printed.header(), "utf-8")
+            if to == "onnx":
+                write_graphs(new, graphs(program, arrays))
+            else:
+                write_c(new, program, arrays, model.task.predictor().usual())
             expected = [
                 {"input": each, "output": answer.output, "score": answer.score}
                 for each, answer in zip(asked, answers, strict=True)
             ]
             (new / SAMPLES).write_text(json.dumps(expected, ensure_ascii=False, indent=1) + "\n", "utf-8")
             about = {"format": FORMAT, "recurra": __version__, "task": model.task.name, "to": to, "weights": weights}
+            (new / LICENSE).write_text(LICENSE_TEXT, "utf-8")
             about["run"] = fingerprint(model.model)  # to which states of its streams belong
             (new / EXPORT).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
-            if (model.folder / "card.md").is_file():
-                shutil.copy2(model.folder / "card.md", new / "card.md")
-        found = load_exported(target, trust=True)
-        check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
+            for name in ("card.md", "summary.json"):
+                if (model.folder / name).is_file():
+                    shutil.copy2(model.folder / name, new / name)
+        by = None
+        if to != "onnx" or has_runtime():
+            found = load_exported(target, trust=True)
+            by = found.running.name
+            if to == "onnx":
+                error = furthest([found.running], functions, network)
+            check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
     except OSError as failure:
         raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
     except NotExportable:
@@ -161,9 +169,18 @@ def export(
         raise
     sizes = {path.name: path.stat().st_size for path in target.iterdir() if path.is_file()}
     operations = sum(len(function.operations) for function in program.functions.values())
-    by = found.running.name
     return Report(target, tuple(program.functions), operations, sizes, error, len(asked), by, narrow)
 
+
+LICENSE_TEXT = """\
+model.c and model.h were printed by recurra. What of them is not a weight or a size of the model is under the Apache
+License 2.0 (SPDX-License-Identifier: Apache-2.0; https://www.apache.org/licenses/LICENSE-2.0), and a program that holds
+them may be used as the model may.
+
+All other files are the model: its weights, settings and vocabularies, and inputs of its data with the answers to them.
+How these may be used, whoever trained it decides, and the licences of the data: card.md, where there is one, describes
+both. recurra claims nothing of them.
+"""
 
 LICENCE = """\
 /* Printed by recurra. What is not a weight or a size of your model is under the Apache License 2.0
@@ -171,135 +188,30 @@ LICENCE = """\
 """
 
 
-def recorded_program(model: Trained, *, gates: bool = False) -> tuple[Program, dict[str, NDArray[Any]], float]:
-    """All functions of a model as one program, its weights, and how far they are from the model at most."""
-    predictor = model.task.predictor()
+def write_c(folder: Path, program: Program, weights: Weights, usual: Usual) -> None:
+    """The program in C, and its weights."""
+    write_weights(folder / WEIGHTS, program, weights)
+    printed = Printed(program, usual=usual)
+    (folder / "model.c").write_text(LICENCE + printed.text, "utf-8")
+    (folder / "model.h").write_text(LICENCE + printed.header(), "utf-8")
+
+
+def functions_of(model: Trained, *, gates: bool = False) -> tuple[nn.Module, list[Recordable]]:
+    """A copy of a run's network, and all its functions that are exported."""
     network = copy.deepcopy(model.model).float().cpu().eval()
-    refuse_broken(network)
-    functions = predictor.functions(network)
-    if gates:
-        functions += gates_function(model.task, network, functions[0])
-    found: dict[str, Recorded] = {each.name: record(network, each) for each in functions}
-    program, weights = program_of(found)
-    error = max((difference(each, one) for each in runners(program, weights) for one in functions), default=0.0)
-    return program, weights, error
+    functions = model.task.predictor().functions(network)
+    return network, functions + (gates_function(model.task, network, functions[0]) if gates else [])
 
 
-def refuse_broken(network: nn.Module) -> None:
-    """A NotExportable for a model whose training went wrong."""
-    for name, weight in network.named_parameters():
-        if not weight.isfinite().all():
-            raise NotExportable(
-                f"this model cannot be exported: its weight {name} has a number that is NaN or infinite, so that its "
-                "answers mean nothing. Train it again, with a lower training.learning_rate."
-            )
+def recorded_program(network: nn.Module, functions: Sequence[Recordable]) -> tuple[Program, Weights, float]:
+    """Functions of a network as one program, its weights, and how far they are from the network at most."""
+    program, weights = recorded_functions(network, functions)
+    return program, weights, furthest(runners(program, weights), functions, network)
 
 
-def runners(program: Program, weights: Mapping[str, NDArray[Any]]) -> list[Running]:
-    """Whatever runs a program here: NumPy, and C where there is a compiler."""
-    found: list[Running] = [InNumpy(program, weights)]
-    with suppress(NoCompiler):
-        found.append(InC(program, weights_content(program, weights)))
-    return found
-
-
-def program_of(recorded: Mapping[str, Recorded]) -> tuple[Program, dict[str, NDArray[Any]]]:
-    """Functions as one program; weights of the same name and numbers are one."""
-    weights: dict[str, NDArray[Any]] = {}
-    functions = {}
-    for name, (function, own) in recorded.items():
-        names = {}
-        for each, array in own.items():
-            new = each
-            while new in weights and not same(weights[new], array):
-                new = f"{new}.{name}"
-            names[each], weights[new] = new, array
-        functions[name] = renamed(function, names)
-    program = Program(functions, {name: (str(array.dtype), array.shape) for name, array in weights.items()})
-    try:
-        return Program.from_json(program.to_json()), weights
-    except CheckpointError as error:
-        raise NotExportable(f"this model cannot be exported: {error}") from error
-
-
-def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
-
-
-def renamed(function: Any, names: Mapping[str, str]) -> Any:
-    """A function whose weights have other names."""
-    from dataclasses import replace
-
-    def change(operand: Any) -> Any:
-        return names.get(operand, operand) if isinstance(operand, str) else operand
-
-    operations = []
-    for op in function.operations:
-        details = dict(op.details)
-        if "body" in details:
-            details["body"] = renamed(details["body"], names)
-        operations.append(replace(op, operands=tuple(map(change, op.operands)), details=details))
-    outputs = tuple((name, change(operand)) for name, operand in function.outputs)
-    return replace(function, operations=tuple(operations), outputs=outputs)
-
-
-def difference(running: Running, function: Recordable) -> float:
-    """How far a recorded function is from the model at most, on inputs of other sizes than those recorded."""
-    names = names_of(function)
-    most = 0.0
-    for seed, (first, others) in enumerate(TRIED if names else TRIED[:1], 100):
-        sizes = {name: others + 2 * place if place else first for place, name in enumerate(names)}
-        sizes = {name: min(size, function.most.get(name, size)) for name, size in sizes.items()}
-        given = samples(function.inputs, sizes, seed)
-        with torch.no_grad():
-            wanted = function.call(*given)
-        found = running.run(function.name, [each.numpy() for each in given])
-        for (name, tensor), array in zip(wanted.items(), found, strict=True):
-            right = tensor.numpy()
-            if right.shape != array.shape:
-                raise NotExportable(
-                    f"this model cannot be exported: `{function.name}` gives {name} of shape {array.shape} for the "
-                    f"sizes {sizes}, but the model gives {right.shape}."
-                )
-            error = relative_error(array, right)
-            if not error <= TOLERANCE and not error <= ROUNDED * rounding(function, given, wanted)[name]:
-                raise NotExportable(
-                    f"this model cannot be exported: `{function.name}` gives {name} that is off by {error:.1e} for "
-                    f"inputs of the sizes {sizes}, run by {'C' if running.name == 'c' else 'NumPy'}. The model may do "
-                    "something else there than for the inputs that were recorded."
-                )
-            most = max(most, error)
-    return most
-
-
-def rounding(function: Recordable, given: Sequence[Tensor], wanted: Mapping[str, Tensor]) -> dict[str, float]:
-    """How far each output of the model moves where its inputs are rounded to float32 in another way, cut off where no
-    difference is due to rounding any more."""
-    most = dict.fromkeys(wanted, 0.0)
-    draws = torch.Generator().manual_seed(0)
-    for _ in range(4):
-        signs = [torch.randint(-1, 2, each.shape, generator=draws) for each in given]
-        near = [
-            each * (1 + sign * torch.finfo(each.dtype).eps) if each.is_floating_point() else each
-            for each, sign in zip(given, signs, strict=True)
-        ]
-        with torch.no_grad():
-            found = function.call(*near)
-        for name, tensor in found.items():
-            most[name] = max(most[name], relative_error(tensor.numpy(), wanted[name].numpy()))
-    return {name: min(error, MOST_TOLERANCE / ROUNDED) for name, error in most.items()}
-
-
-def relative_error(found: NDArray[Any], right: NDArray[Any]) -> float:
-    """The largest difference beside the largest finite number, or 1; infinite numbers must be the same ones."""
-    if not right.size:
-        return 0.0
-    found, right = found.astype(np.float64), right.astype(np.float64)
-    finite = np.isfinite(right)
-    if not np.array_equal(found[~finite], right[~finite], equal_nan=True):
-        return float("inf")
-    scale = max(1.0, float(np.abs(right[finite]).max(initial=0.0)))
-    return float(np.abs(found[finite] - right[finite]).max(initial=0.0)) / scale
+def furthest(running: Sequence[Running], functions: Sequence[Recordable], network: nn.Module) -> float:
+    """How far functions are from the network at most, whatever runs them."""
+    return max((difference(each, one, network) for each in running for one in functions), default=0.0)
 
 
 def sample_inputs(model: Trained) -> list[Any]:

@@ -150,9 +150,8 @@ class Translator:
             value = Value(type_of(found.tensor), tuple(map(Size.of, found.tensor.shape)))
             return self.add("permute", [self.operand(found.of)], value, order=found.order)
         if isinstance(found, Held):
-            return self.weight(
-                np.ascontiguousarray(found.tensor.cpu().numpy().astype(type_of(found.tensor))), found.name
-            )
+            # Not np.ascontiguousarray, which gives a single number a dimension.
+            return self.weight(found.tensor.cpu().numpy().astype(type_of(found.tensor), order="C"), found.name)
         if isinstance(found, Literal):
             return found.number
         if isinstance(found, Ref):
@@ -455,6 +454,19 @@ def sliced(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords:
 
 def argument(node: Node, place: int, default: Any) -> Any:
     return node.args[place] if place < len(node.args) else default
+
+
+def unfolded(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> Operand:
+    """Windows along a dimension: the first numbers of all of them, the second ones, … side by side."""
+    x, value = t.operand(arguments[0]), t.value_of(nodes)
+    shape, (width, step) = t.known(x).shape, arguments[2:4]
+    dim = arguments[1] % len(shape)
+    if not isinstance(width, int) or not isinstance(step, int):
+        raise NotExportable("it reads windows whose width depends on the sizes of its inputs")
+    one = Value(value.type, (*shape[:dim], value.shape[dim], *shape[dim + 1 :]))
+    parts = [cut(t, x, dim, Size.of(first), one, step) for first in range(width)]
+    columns = [t.reshaped(part, (*one.shape, Size.of(1))) for part in parts]
+    return columns[0] if width == 1 else t.add("cat", columns, value, dim=len(shape))
 
 
 def selected(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> Operand:
@@ -986,6 +998,7 @@ HANDLERS: dict[Any, Handler] = {
     aten.transpose.int: transposed,
     aten.slice.Tensor: sliced,
     aten.select.int: selected,
+    aten.unfold.default: unfolded,
     **dict.fromkeys((aten.split.Tensor, aten.split_with_sizes.default), split),
     aten.unbind.int: unbound,
     aten.cat.default: joined,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError
 from recurra.forecasts.conventions import Conventions
-from recurra.forecasts.reviews import places, reviews
+from recurra.forecasts.reviews import places, reviews, stride_of_all_phases
 from recurra.metrics.adaptive import tracked
-from recurra.metrics.conformal import COVERAGES, Calibration, conformal_scores
+from recurra.metrics.conformal import COVERAGES, Calibration, conformal_scores, drawn_from, evenly
 from recurra.metrics.forecast_errors import LEVELS, naive_errors
 from recurra.metrics.forecasts import came_true
 from recurra.opening import SMALL, read_file
@@ -43,8 +44,11 @@ RECENT, SEASONS = 100, 14
 AT_ONCE = 10
 """Forecasts on their way, of which nothing is known yet; with more, each moves an interval less: all do at once."""
 
-CALIBRATED = 500
-"""Origins, about, from which paths are drawn to correct their intervals."""
+CALIBRATED = 1 << 19
+"""Forecast values, about, that correct intervals where other origins than those of the scores are looked at."""
+
+DRAWN = 500
+"""Origins, about, from which paths are drawn for that: they take long."""
 
 
 class Intervals:
@@ -104,27 +108,43 @@ class Intervals:
         """Those corrected by the errors of a trained model on examples that it has not seen. (torch)"""
         if self.conventions.gives_coins or not any(len(review.origins) for review in outputs):
             return self
+        own, settings = self.conventions, self.conventions.settings
+        if math.gcd(settings.evaluation.stride, max(1, settings.season)) > 1:  # scores may leave phases out
+            most = max(DRAWN, CALIBRATED // (own.horizon * own.size))
+            outputs = self._from_all_phases(model, rows, most=most)
         found = {POINT: self._calibration(examples, outputs, has_fan=False)}
-        settings = self.conventions.settings
-        has_paths = settings.decoding.paths or settings.evaluation.paths
-        if self.conventions.has_quantiles and (self.conventions.is_direct or has_paths):
-            if outputs[0].fan is None:  # from some of the origins, for it takes long
-                thinned = max(1, sum(len(each.origins) for each in outputs) // CALIBRATED)
-                some = places(self.conventions, rows, thinned=thinned)
-                outputs = reviews(self.conventions, model, rows, some, paths=settings.decoding.paths)
+        paths = settings.decoding.paths or settings.evaluation.paths
+        if own.has_quantiles and (own.is_direct or paths):
+            if outputs[0].fan is None:
+                outputs = self._from_all_phases(model, rows, most=DRAWN, paths=paths)
             found[PATHS] = self._calibration(examples, outputs, has_fan=True)
-        return Intervals(self.conventions, found)
+        return Intervals(own, found)
+
+    def _from_all_phases(self, model: Any, rows: Sequence[Encoded], *, most: int, paths: int = 0) -> Sequence[Any]:
+        """What a model says from at most so many origins, which do not all lie in the same phase of a season."""
+        stride = stride_of_all_phases(self.conventions, rows, most=most)
+        return reviews(self.conventions, model, rows, places(self.conventions, rows, stride=stride), paths=paths)
 
     def _calibration(self, examples: Sequence[Steps], reviews: Sequence[Any], *, has_fan: bool) -> Calibration:
-        scores = []
+        horizon = self.conventions.horizon
+        scores, expected, blocks = list[Floats](), list[Floats](), list[float]()
         for example, review in zip(examples, reviews, strict=True):
-            if len(review.origins):
-                gold = np.where(example.known, example.values, np.nan)
-                low, high = self._ends(example, review, has_fan=has_fan)
-                came = came_true(gold, review.origins, self.conventions.horizon)
-                usual = self._usual_errors(low, high, example.values, review.origins)
-                scores.append(conformal_scores(low, high, came, usual))
-        return Calibration.of(np.concatenate(scores))
+            if not len(review.origins):
+                continue
+            gold = np.where(example.known, example.values, np.nan)
+            low, high = self._ends(example, review, has_fan=has_fan)
+            came = came_true(gold, review.origins, horizon)
+            usual = self._usual_errors(low, high, example.values, review.origins)
+            scores.append(conformal_scores(low, high, came, usual))
+            if has_fan:
+                fan = self.conventions.unit_of(example).fan(review.fan, example.values[review.origins - 1])
+                shares = evenly(sum(map(len, expected)), len(fan))
+                drawn = drawn_from(fan, np.array(LEVELS), shares)
+                expected.append(conformal_scores(low, high, drawn, usual))
+                blocks.append((len(gold) - int(review.origins[0])) / horizon)
+        said = np.concatenate(expected) if has_fan else None
+        # Series share their time, and what happens in it: many of them are not more blocks.
+        return Calibration.of(np.concatenate(scores), said, float(np.mean(blocks)) if has_fan else math.inf)
 
     def _ends(self, example: Steps, review: Any, *, has_fan: bool) -> Ends:
         """(O, h, d) each: the ends of the 90 % interval of sampled paths; without them both are the forecast."""

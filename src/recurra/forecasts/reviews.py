@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,9 +56,9 @@ def in_batches(
     return found
 
 
-def places(conventions: Conventions, rows: Sequence[Encoded], *, thinned: int = 1) -> list[NDArray[np.int64]]:
-    """From where the steps of each row are forecast to be scored, or from every so-many-th of these places."""
-    stride = conventions.settings.evaluation.stride * thinned
+def places(conventions: Conventions, rows: Sequence[Encoded], *, stride: int | None = None) -> list[NDArray[np.int64]]:
+    """From where the steps of each row are forecast to be scored: every `stride`-th, that of the settings if none."""
+    stride = conventions.settings.evaluation.stride if stride is None else stride
     found = [origins_in(conventions, row, stride) for row in rows]
     return [each[:0] for each in found] if conventions.gives_coins else found
 
@@ -109,3 +111,21 @@ def with_past(conventions: Conventions, model: Any, batch: Any, forecasts: Seque
         each._replace(past=Past(own.origins, own.ahead, own.fan)) if len(own.origins) else each
         for each, own in zip(forecasts, found, strict=True)
     ]
+
+
+def stride_of_all_phases(conventions: Conventions, rows: Sequence[Encoded], *, most: int) -> int:
+    """Steps between at most so many origins that come upon every phase of a season in turn: none divides both.
+
+    From midnight alone, the first step ahead would always be an hour of the night.
+    """
+    steps = sum(map(len, places(conventions, rows, stride=1)))
+    return least_coprime(max(1, -(-steps // most)), conventions.settings.season)
+
+
+def least_coprime(least: int, season: int) -> int:
+    """The least number from `least` on that has no divisor in common with a season.
+
+    >>> least_coprime(4, 24), least_coprime(4, 1), least_coprime(1, 12)
+    (5, 4, 1)
+    """
+    return next(number for number in itertools.count(least) if math.gcd(number, max(1, season)) == 1)

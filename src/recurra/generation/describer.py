@@ -5,19 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-import torch
-from torch import nn
 
 from recurra.config import Seq2SeqDecoding, Vec2SeqSettings
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.generation.generated import MOST_ROWS, Generated, Manner
-from recurra.models.searching import searched
-from recurra.models.seq2seq import PairBatch
-from recurra.padding import fitted
 from recurra.reading.givens import Given
 from recurra.search.decoding import SearchTokens
 from recurra.search.sampling import Filter, Sampler
@@ -44,11 +39,12 @@ class Describes(Protocol):
     def encode(self, example: Given) -> Encoded:
         """An example as arrays."""
 
-    def batch(self, rows: Sequence[Encoded]) -> PairBatch:
-        """Rows as tensors."""
-
     def shown(self, example: Given) -> str:
         """What a prediction calls its input."""
+
+
+Draw: TypeAlias = Callable[[Any, Encoded, Sequence[int]], list[Hypothesis]]
+"""A task that answers as is asked, an encoded example, and the numbers of its draws -> what is drawn each time."""
 
 
 class Describer:
@@ -56,7 +52,7 @@ class Describer:
 
     between = ""
 
-    def __init__(self, task: Describes, model: nn.Module, manner: Manner) -> None:
+    def __init__(self, task: Describes, draw: Draw, manner: Manner) -> None:
         if manner.until not in (None, "\n"):  # it ends with its line in any case
             raise ConfigError("until has no effect here: the generated text has its own end. Leave it out.")
         usual = task.settings.decoding
@@ -66,7 +62,7 @@ class Describer:
             top_p=usual.top_p if manner.top_p is None else manner.top_p,
         ).checked()
         Sampler(keep, seed=manner.seed)  # says what is wrong with a seed
-        self.model: Any = model
+        self.draw = draw
         self.decoding = dataclasses.replace(
             usual,
             search="sampling",
@@ -89,7 +85,7 @@ class Describer:
             row = self.task.encode(example._replace(target=None))
             for start in range(0, count, MOST_ROWS):
                 draws = range(start, min(start + MOST_ROWS, count))
-                found += [self._generated(self.task.shown(example), each) for each in self._drawn(row, draws)]
+                found += [self._generated(self.task.shown(example), each) for each in self.draw(self.task, row, draws)]
         return found
 
     def pieces(self, prompt: str) -> Iterator[str]:
@@ -117,12 +113,6 @@ class Describer:
             )
         [example] = self.task.questions(None, [prompt])
         return example
-
-    @torch.no_grad()
-    def _drawn(self, row: Encoded, draws: Sequence[int]) -> list[Hypothesis]:
-        batch = fitted(self.task.batch([row] * len(draws)), self.model)
-        found = searched(self.model, batch, self.decoding, self.task.search_tokens, draws=draws)
-        return [each for [each] in found]
 
     def _generated(self, prompt: str, found: Hypothesis) -> Generated:
         target = self.task.texts.target

@@ -16,7 +16,7 @@ from recurra.data.store import Encoded, Rows
 from recurra.heads import UNLABELLED
 from recurra.models.remembered import StoryOutput, remembered
 from recurra.models.rows import padded
-from recurra.padding import Padded
+from recurra.padding import Padded, beside
 from recurra.stacks.recurrent import Recurrent
 
 
@@ -46,7 +46,7 @@ class MemoryNetwork(nn.Module):
         l_kj = (1 − j/J) − (k/d)(1 − 2j/J)       sentence = position: word j of J, unit k of d
         l_kj = 1 + (4/dJ)(k − (d+1)/2)(j − (J+1)/2)   sentence = place: J is the same for all sentences (`longest`)
         l_kj = 1                                 sentence = bag
-        Σ_j l_j ∘ A x_ij becomes A s_i           sentence = recurrent: s_i is the last state of a cell over sentence i
+        Σ_j l_j ∘ A x_ij becomes A s_i           sentence = recurrent: s_i is what cells say at the end of sentence i
 
     The softmax is over all `memories` places, of which those without a sentence have m = c = 0 (`vacant`), so that a
     hop can look at nothing. In training, empty memories are put between the sentences (`with_empty`), so that a
@@ -65,10 +65,11 @@ class MemoryNetwork(nn.Module):
         def drawn(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.randn(*shape) * settings.spread)
 
-        self.reader = Recurrent(settings.cell, d, d, engine=settings.engine) if settings.reads else None
+        self.reader = reader_of(settings) if settings.reads else None
         self.embedding = drawn(words, d) if settings.reads else None
         # Adjacent: A^1 = B, C^1 = A^2, …, C^K. Layerwise: A, C, B.
-        self.tables = drawn(hops + 1 if self.is_adjacent else 3, d if settings.reads else words, d)
+        of = words if self.reader is None else self.reader.output_size
+        self.tables = drawn(hops + 1 if self.is_adjacent else 3, of, d)
         self.times = drawn(hops + 1 if self.is_adjacent else 2, settings.memories, d) if settings.temporal else None
         self.between = None if self.is_adjacent else drawn(d, d)
         is_tied = self.is_adjacent and not settings.reads
@@ -128,12 +129,19 @@ class MemoryNetwork(nn.Module):
         return list((weighted(alpha, vectors) + k * weighted(beta, vectors)).chunk(len(self.tables), -1))
 
     def read(self, words: Tensor, widths: Tensor) -> Tensor:
-        """The last state of the cell over each sentence, (…, d); 0 where there is no word."""
+        """What the cells say once they have read a whole sentence, (…, n); 0 where there is no word."""
         assert self.reader is not None
         assert self.embedding is not None
+        words = words if words.shape[-1] else functional.pad(words, (0, 1))
         sentences = Padded(functional.embedding(words.flatten(0, -2), self.embedding), widths.flatten())
-        _, [[last]] = self.reader(sentences)
-        found: Tensor = last[0]
+        outputs, states = self.reader(sentences)
+        if self.settings.mix == "last" and self.settings.skip == "none":
+            found: Tensor = states[-1][0][0]
+        elif self.settings.direction == "backward":
+            found = outputs.values[:, 0]
+        else:
+            rows = torch.arange(len(sentences.lengths), device=words.device)
+            found = outputs.values[rows, beside(sentences.lengths - 1, outputs.values).clamp_min(0)]
         return (found * (sentences.lengths > 0).unsqueeze(-1)).unflatten(0, words.shape[:-1])
 
     def loss(self, batch: StoryBatch) -> tuple[Tensor, int]:
@@ -152,6 +160,20 @@ class MemoryNetwork(nn.Module):
             StoryOutput(probabilities[row], count, None if seen is None else seen[row, :, :count][:, ::-1])
             for row, count in enumerate(counts)
         ]
+
+
+def reader_of(settings: QuestionAnsweringModel) -> Recurrent:
+    """The layers of cells that read sentences and questions."""
+    return Recurrent(
+        settings.cell,
+        settings.hidden,
+        settings.hidden,
+        layers=settings.layers,
+        direction=settings.direction,
+        mix=settings.mix,
+        skip=settings.skip,
+        engine=settings.engine,
+    )
 
 
 def word_weights(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,18 @@ class Predictor(ABC, Generic[Output]):
     def writer(self, running: Running, manner: Manner) -> TextSource | None:
         """What writes texts with the model; None where it writes none."""
         return None
+
+
+class Programmed(NamedTuple):
+    """An exported model, as the views of a task ask it."""
+
+    predictor: Predictor[Any]
+    running: Running
+
+    def output(self, row: Encoded) -> Any:
+        """What it says of one encoded example, in detail."""
+        [found] = self.predictor.outputs(self.running, [row], detail=True)
+        return found
 
 
 def padded(rows: Rows, field: str, dtype: type) -> tuple[NDArray[Any], NDArray[np.int64]]:

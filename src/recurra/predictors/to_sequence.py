@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqDecoding
 from recurra.data.extents import Extents
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
@@ -17,14 +17,17 @@ from recurra.predictors.trees import leaves, named, refilled
 from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
 from recurra.programs.searching import Begun, Wanted, searched_in_c, usual, why_not_in_c
-from recurra.programs.sizes import Size
-from recurra.programs.solving import NotExportable, Sizes
 from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
 from recurra.search.search import Hypothesis
 from recurra.sequences.written import Written
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from recurra.config import Seq2SeqDecoding
+    from recurra.generation.describer import Draw
+    from recurra.generation.generated import Manner, TextSource
+    from recurra.search.tree import Tree
 
 TRIED = {"B": (2, 3, 5, 4), "S": (7, 4, 9, 11), "X": (3, 5, 2, 6)}
 """Sizes of batches from which the shapes of states are told."""
@@ -40,6 +43,8 @@ class Writes(Protocol):
 
     @property
     def attends(self) -> bool: ...
+
+    def describer(self, draw: Draw, manner: Manner) -> TextSource | None: ...
 
     def written(
         self,
@@ -133,6 +138,9 @@ class ToSequencePredictor(Predictor[Written]):
 
         with torch.no_grad():
             trees = [begun(*self.drawn(number)) for number in range(4)]
+        from recurra.programs.sizes import Size
+        from recurra.programs.solving import NotExportable, Sizes
+
         sizes = Sizes({name: TRIED[name] for name in ("B", "S", *(["X"] if self.copies else []))})
         names: dict[str, str] = {}
         found = []
@@ -162,16 +170,67 @@ class ToSequencePredictor(Predictor[Written]):
     def usual(self) -> Usual:
         return usual(self.task.settings.decoding, self.task.search_tokens, self.first)
 
-    def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Written]:
-        every, decoding = Rows.of(rows), self.task.settings.decoding
+    def given(self, every: Rows) -> dict[str, NDArray[Any]]:
+        """Rows as the inputs of `start`."""
         source, lengths = padded(
             every, "frames" if self.source is None else "source", np.float32 if self.source is None else np.int64
         )
-        given = {"source": source, "lengths": lengths}
+        found: dict[str, NDArray[Any]] = {"source": source, "lengths": lengths}
         if self.copies:
-            given["copied"] = padded(every, "copied", np.int64)[0]
-            most = int(given["copied"].max()) + 1 - self.tokens if given["copied"].size else 0
-            given["extra"] = np.zeros(max(0, most), np.float32)
+            found["copied"] = padded(every, "copied", np.int64)[0]
+            most = int(found["copied"].max()) + 1 - self.tokens if found["copied"].size else 0
+            found["extra"] = np.zeros(max(0, most), np.float32)
+        return found
+
+    def writer(self, running: Running, manner: Manner) -> TextSource | None:
+        def draw(task: Any, row: Encoded, draws: Sequence[int]) -> list[Hypothesis]:
+            predictor: ToSequencePredictor = task.predictor()
+            return [each for [each] in predictor.texts_drawn(running, row, draws)]
+
+        return self.task.describer(draw, manner)
+
+    def texts_drawn(self, running: Running, row: Encoded, draws: Sequence[int]) -> list[list[Hypothesis]]:
+        """What is written of one source each time, by the numbers of the draws."""
+        given = self.given(Rows.of([row] * len(draws)))
+        begun = called(running, "start", given)
+        search, decoding = Decoding(running, begun, given.get("extra")), self.task.settings.decoding
+        source, lengths, elements = given["source"], given["lengths"], self.elements(given)
+        return self.searched(
+            search, decoding, source, lengths, elements, watch=False, mask=begun.get("mask"), draws=draws
+        )
+
+    def hypotheses(self, running: Running, row: Encoded, *, record: list[Tree] | None = None) -> list[Hypothesis]:
+        """What the search finds for one source, best first; a beam writes its way down in `record`."""
+        given = self.given(Rows.of([row]))
+        begun = called(running, "start", given)
+        search = Decoding(running, begun, given.get("extra"))
+        [found] = self.searched(
+            search,
+            self.task.settings.decoding,
+            given["source"],
+            given["lengths"],
+            self.elements(given),
+            watch=False,
+            mask=begun.get("mask"),
+            record=record,
+        )
+        return found
+
+    def token_log_likelihoods(self, running: Running, row: Encoded) -> NDArray[np.float64]:
+        """log p of each token of the target of one row."""
+        every = Rows.of([row])
+        given = self.given(every)
+        search = Decoding(running, called(running, "start", given), given.get("extra"))
+        return search.token_log_likelihoods(self.first, padded(every, "target", np.int64)[0])[0]
+
+    def elements(self, given: Mapping[str, NDArray[Any]]) -> list[int] | None:
+        """How many elements of each source have names in the target."""
+        return (given["copied"] >= self.tokens).sum(1).tolist() if self.copies else None
+
+    def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Written]:
+        every, decoding = Rows.of(rows), self.task.settings.decoding
+        given = self.given(every)
+        source, lengths = given["source"], given["lengths"]
         begun = called(running, "start", given)
         is_given = decoding.search == "given"
         golds: list[tuple[float, int] | None] = [None] * len(rows)
@@ -188,8 +247,8 @@ class ToSequencePredictor(Predictor[Written]):
         extents = Extents([(1, int(n)) for n in begun["mask"].sum(1)], None) if watch else None
         found: list[list[Hypothesis]] = [[] for _ in rows]
         if not is_given:
-            elements = (given["copied"] >= self.tokens).sum(1).tolist() if self.copies else None
-            found = self.searched(search, decoding, source, lengths, elements, watch=watch, mask=begun.get("mask"))
+            elements, mask = self.elements(given), begun.get("mask")
+            found = self.searched(search, decoding, source, lengths, elements, watch=watch, mask=mask)
         return self.task.written(found, golds, extents)
 
     def searched(
@@ -202,19 +261,24 @@ class ToSequencePredictor(Predictor[Written]):
         *,
         watch: bool,
         mask: NDArray[np.bool_] | None,
+        record: list[Tree] | None = None,
+        draws: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         most, rules = bounds(
             decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
         )
         ends = [self.task.search_tokens.end]
-        numbers = numbers_of_rows([row[:length] for row, length in zip(source, lengths.tolist(), strict=True)])
+        real = [row[:length] for row, length in zip(source, lengths.tolist(), strict=True)]
+        numbers = numbers_of_rows(real) if decoding.search == "sampling" else []
+        if draws is not None:
+            numbers = [*map(operator.add, numbers, draws)]
         tokens = np.full(len(lengths), self.first, np.int64)
         is_watched = watch or decoding.coverage_penalty > 0
         places = mask if decoding.coverage_penalty else None
         wanted = Wanted.by(
             decoding, length=most, ends=ends, rules=rules, numbers=numbers, watches=is_watched, places=places
         )
-        if why_not_in_c(search.running, wanted) is None:
+        if record is None and why_not_in_c(search.running, wanted) is None:
             begun = Begun(tokens, search.moving[:-1], search.fixed, search.extra)
             return searched_in_c(search.running, begun, wanted)
         every: dict[str, Any] = {
@@ -226,7 +290,8 @@ class ToSequencePredictor(Predictor[Written]):
             "coverage_penalty": decoding.coverage_penalty,
             "places": places,
         }
-        return searched_on_host((search.step, tokens, search.moving, search.fixed), decoding, every, numbers=numbers)
+        host = (search.step, tokens, search.moving, search.fixed)
+        return searched_on_host(host, decoding, every, numbers=numbers, record=record)
 
 
 class Decoding:
@@ -250,14 +315,19 @@ class Decoding:
         self, first: int, targets: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> list[tuple[float, int]]:
         """log p of each target, its end among its tokens, and how many these are."""
-        sums, moving = np.zeros(len(targets)), self.moving
+        each = self.token_log_likelihoods(first, targets)
+        sums = np.where(np.arange(targets.shape[1]) < lengths[:, None], each, 0).sum(1)
+        return list(zip(sums.tolist(), lengths.tolist(), strict=True))
+
+    def token_log_likelihoods(self, first: int, targets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """log p of each token of targets (B, T); those behind a target's last one mean nothing."""
+        found, moving = np.zeros(targets.shape), self.moving
         tokens = np.full(len(targets), first, np.int64)
         for t in range(targets.shape[1]):
             log_p, moving = self.step(tokens, moving, self.fixed)
             tokens = targets[:, t]
-            each = np.take_along_axis(log_p, tokens[:, None], 1)[:, 0].astype(np.float64)
-            sums = sums + np.where(t < lengths, each, 0)
-        return list(zip(sums.tolist(), lengths.tolist(), strict=True))
+            found[:, t] = np.take_along_axis(log_p, tokens[:, None], 1)[:, 0]
+        return found
 
 
 def bare(state: Any) -> Any:

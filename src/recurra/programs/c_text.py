@@ -434,6 +434,7 @@ class Printer:
         found = [f"int {self.name}({', '.join(self.whole.parameters(self.function))}) {{"]
         found += [f"    int status = {prefix}_sizes_of{name}({', '.join([*(f'n_{each}' for each in names), 'NULL'])});"]
         found += ["    if (status) return status;", "    (void)model;"]
+        found += [f"    (void)in_{each.name};" for each in self.function.inputs]
         if self.rooms:
             found.append("    uint64_t need = 0;")
             for name, kind, count in self.rooms:
@@ -1163,7 +1164,7 @@ class Printed:
         found = searchable(program)
         self.search = None if found is None else SearchPrinter(self, found, usual)
         search = [] if self.search is None else self.search.text()
-        self.text = "\n".join([runtime(), *self.model(), *functions, *search])
+        self.text = "\n".join([runtime(), *self.model(), *self.sealing(), *functions, *search])
 
     def weight(self, name: str) -> Array:
         kind, shape = self.program.weights[name]
@@ -1258,6 +1259,17 @@ class Printed:
             "",
         ]
         return lines
+
+    def sealing(self) -> list[str]:
+        """What writes the checksum of weights that were laid out in memory."""
+        return [
+            f"void {self.prefix}_seal(void *bytes, size_t size);",
+            f"void {self.prefix}_seal(void *bytes, size_t size) {{",
+            "    const uint64_t sum = checksum((const unsigned char *)bytes + 64, size - 64);",
+            f"    memcpy((char *)bytes + {len(MAGIC) + 8}, &sum, 8);",
+            "}",
+            "",
+        ]
 
     def header(self) -> str:
         """What a program that uses the C file includes."""

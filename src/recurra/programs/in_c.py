@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import math
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
+from recurra.programs.c_search import searchable
 from recurra.programs.c_text import Printed, output_values
 from recurra.programs.in_numpy import typed
 from recurra.programs.program import Program
@@ -24,6 +28,11 @@ WRONG = {
     4: "the weights are damaged",
 }
 
+
+PRINTERS = hashlib.sha256(
+    b"".join(path.read_bytes() for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)))
+).hexdigest()
+"""The digest of the modules that print, as they were imported: what they print otherwise has another library."""
 
 MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""
@@ -43,31 +52,42 @@ def threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threaded(text: str) -> ctypes.CDLL:
+def compiled(program: Program, *, is_threaded: bool) -> ctypes.CDLL:
+    """The library of a program, which is printed only where the cache has none: that takes longer than to load it."""
+    from recurra.engines.c_library import library_of
+
+    start = "#define RECURRA_THREADS\n" if is_threaded else ""
+    return library_of(f"{start}{program.to_json()}\n{PRINTERS}", lambda: start + Printed(program).text)
+
+
+def threaded(program: Program) -> ctypes.CDLL:
     """A program compiled for several threads, where there are any to be had."""
-    from recurra.engines.c_library import NoCompiler, library
+    from recurra.engines.c_library import NoCompiler
 
     try:
-        return library("#define RECURRA_THREADS\n" + text)
+        return compiled(program, is_threaded=True)
     except NoCompiler:
-        return library(text)
+        return compiled(program, is_threaded=False)
 
 
 class InC:
-    """A program with its weights, compiled. `NoCompiler` says why it cannot be."""
+    """A program with its weights, compiled. `NoCompiler` says why it cannot be.
+
+    Weights that are not sealed have no checksum yet: C writes it, many times as fast as Python.
+    """
 
     name = "c"
 
-    def __init__(self, program: Program, content: NDArray[np.uint8]) -> None:
-        from recurra.engines.c_library import library
-
-        printed = Printed(program)
+    def __init__(self, program: Program, content: NDArray[np.uint8], *, is_sealed: bool = True) -> None:
         self.program, self.content = program, content
         self.searched_sizes: dict[tuple[tuple[int, ...], ...], dict[str, int]] = {}  # by shapes of arrays
-        self.searchable = None if printed.search is None else printed.search.found
-        self.code = threaded(printed.text) if threads() > 1 else library(printed.text)
+        self.searchable = searchable(program)
+        self.code = threaded(program) if threads() > 1 else compiled(program, is_threaded=False)
         self.code.recurra_threads(threads())
         self.model = ctypes.c_void_p()
+        if not is_sealed:
+            self.code.recurra_seal.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+            self.code.recurra_seal(content.ctypes.data, content.nbytes)
         self.code.recurra_open.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
         status = self.code.recurra_open(content.ctypes.data, content.nbytes, ctypes.byref(self.model))
         if status:

@@ -32,6 +32,14 @@ def checksum(bytes_: NDArray[np.uint8]) -> int:
 
 def weights_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
     """The bytes of the file."""
+    content = unsealed_content(program, weights)
+    sum_at = len(MAGIC) + 8
+    content[sum_at : sum_at + 8] = np.frombuffer(checksum(content[64:]).to_bytes(8, "little"), np.uint8)
+    return content
+
+
+def unsealed_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """The same without the checksum, which takes Python long."""
     content = np.zeros(bytes_of(program), np.uint8)
     at = 64
     for name, (kind, shape) in program.weights.items():
@@ -39,7 +47,7 @@ def weights_content(program: Program, weights: Mapping[str, NDArray[Any]]) -> ND
         assert array.shape == shape, f"{name} has the shape {array.shape}"
         content[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
         at += room_of(kind, shape)
-    head = MAGIC + (len(content) - 64).to_bytes(8, "little") + checksum(content[64:]).to_bytes(8, "little")
+    head = MAGIC + (len(content) - 64).to_bytes(8, "little")
     content[: len(head)] = np.frombuffer(head, np.uint8)
     return content
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from recurra.config import Vec2SeqData
 from recurra.data.files import extension
-from recurra.data.formats import CSV, TSV, reader, rows
+from recurra.data.formats import reader, rows
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.asked import PLAIN, is_like
@@ -57,7 +57,7 @@ def with_roles(path: str, data: Vec2SeqData) -> Vec2SeqData:
 
 
 def _is_table(path: str | Path, data: Vec2SeqData) -> bool:
-    return isinstance(reader(path, data.format), TSV | CSV)
+    return reader(path, data.format).is_table
 
 
 def _with_found_columns(path: str, data: Vec2SeqData) -> Vec2SeqData:

@@ -8,20 +8,23 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import ClassificationData, ImageData
 from recurra.data.checking.pictures import is_drawing, is_path
-from recurra.data.formats import CSV, TSV, Row, reader
+from recurra.data.formats import reader
 from recurra.data.roles import label_columns, number_in, text_columns, two_texts
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.sentences import matrix, shown, words_of
 from recurra.reading.tables import task_rows, value_in, with_columns_of_format
+
+if TYPE_CHECKING:
+    from recurra.config import ClassificationData, ImageData
+    from recurra.data.formats import Row
 
 LOOKED_AT = 2000
 """Rows that are looked at to see whether two columns were swapped."""
@@ -64,7 +67,7 @@ def with_columns(data: ClassificationData) -> ClassificationData:
     data = with_columns_of_format(data)
     first = next(task_rows(path, data, *names(data)))
     columns = list(first.values)
-    is_table = data.columns is None and isinstance(reader(path, data.format), TSV | CSV)
+    is_table = data.columns is None and reader(path, data.format).is_table
     if is_table and not names(data) and columns == ["column1", "column2"]:  # there is no header
         read = "image" if is_path(first.values[columns[0]]) else "text"
         data = dataclasses.replace(data, columns=[read, "label"])

@@ -7,11 +7,10 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recurra.config import Seq2SeqData
 from recurra.data.files import parallel_files
-from recurra.data.formats import CSV, TSV, Row, reader, rows
+from recurra.data.formats import reader, rows
 from recurra.data.roles import pair_roles, usual
 from recurra.errors import DataError
 from recurra.named import did_you_mean
@@ -19,6 +18,10 @@ from recurra.reading.labelled import is_series
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.settings import SettingError
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqData
+    from recurra.data.formats import Row
 
 BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
 """What the columns of a table without names are taken for."""
@@ -44,7 +47,7 @@ def with_roles(data: Seq2SeqData) -> Seq2SeqData:
     path = data.files("train")[0]
     data = with_columns_of_format(data)
     first = next(pair_rows(path, data))
-    if data.columns is None and not names(data) and isinstance(reader(path, data.format), TSV | CSV):
+    if data.columns is None and not names(data) and reader(path, data.format).is_table:
         data, first = _by_usual_names(path, *_by_width(path, data, first))
     place = place_of(path, first.line)
     for name in names(data):
@@ -57,7 +60,7 @@ def with_roles(data: Seq2SeqData) -> Seq2SeqData:
             ("data", "columns"),
         )
     data = _with_roles(data, first.values, place)
-    is_table = isinstance(reader(path, data.format), TSV | CSV)
+    is_table = reader(path, data.format).is_table
     return _with_repeated(path, data, first) if is_table and data.columns is None else data
 
 
@@ -85,7 +88,7 @@ def pair_rows(path: str | Path, data: Seq2SeqData) -> Iterator[Row]:
 def as_trained(path: str | Path, data: Seq2SeqData) -> Seq2SeqData:
     """The settings to read pairs by: a table without names has the columns of training, in their order."""
     is_one = len(parallel_files(path)) == 1
-    if data.columns is not None or not is_one or not isinstance(reader(path, data.format), TSV | CSV):
+    if data.columns is not None or not is_one or not reader(path, data.format).is_table:
         return data
     first = next(pair_rows(path, data))
     columns = [data.frames or str(data.source.column), str(data.target.column), *(data.features or ())]

@@ -6,14 +6,13 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqData
 from recurra.data.files import extension, parallel_files
-from recurra.data.formats import CSV, TSV, Row, Value, endings, reader, rows
+from recurra.data.formats import Row, Value, endings, reader, rows
 from recurra.data.formats.layout import named_cells
 from recurra.errors import DataError
 from recurra.reading.asked import PLAIN
@@ -24,6 +23,9 @@ from recurra.reading.parts import drawn
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqData
 
 
 class Pair(NamedTuple):
@@ -133,7 +135,7 @@ def _read_by(file: str | Path | None, data: Seq2SeqData) -> Seq2SeqData | None:
     by = dataclasses.replace(data, format=format, columns=data.columns if are_alike else None)
     if number > 1:
         return dataclasses.replace(by, columns=_fitting(number, data) or by.columns)
-    if not isinstance(reader(file, format), TSV | CSV):
+    if not reader(file, format).is_table:
         return by
     cells = [str(cell).strip() for cell in next(rows(file, format=_without_header(file, format))).values.values()]
     if {*cells} & {*names(data)}:  # a header

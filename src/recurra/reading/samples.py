@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import ImageData
-from recurra.data.pictures import picture_of
-from recurra.views.pixels import write_png
+if TYPE_CHECKING:
+    from recurra.config import ImageData
 
 EASY = 400
 """A text of so many letters at most is easily read and changed."""
@@ -75,9 +73,14 @@ def sent_picture(value: Any, image: ImageData, folder: str = "") -> object:
     """A picture as a data URL, or strokes as lists: as a question takes them."""
     if image.strokes is not None:
         return _strokes(value)
+    from base64 import b64encode
+
+    from recurra.data.pictures import picture_of
+    from recurra.views.pixels import write_png
+
     # As it was taken: the question turns it over, where data.image.invert says so.
     drawn = picture_of(value, "the picture", dataclasses.replace(image, invert=False), folder=folder)
-    return f"data:image/png;base64,{base64.b64encode(write_png(drawn)).decode()}"
+    return f"data:image/png;base64,{b64encode(write_png(drawn)).decode()}"
 
 
 def _strokes(value: Any) -> list[Any]:

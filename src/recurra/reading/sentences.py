@@ -6,21 +6,22 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import TaggingData
-from recurra.data.formats import Row
 from recurra.errors import DataError
-from recurra.metrics.spans import breaches, converted, found_scheme, scheme_of
 from recurra.named import did_you_mean
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
 from recurra.text.key_values import EVERY, NONE, column_and_key, pairs_of
-from recurra.text.written import Written
+
+if TYPE_CHECKING:
+    from recurra.config import TaggingData
+    from recurra.data.formats import Row
+    from recurra.text.written import Written
 
 TOKENS, TAGS = ("tokens", "text", "words", "sentence"), ("upos", "tags", "pos", "ner", "pos_tags", "ner_tags")
 """What columns are usually called."""
@@ -136,6 +137,8 @@ def names(data: TaggingData) -> list[str]:
 
 def fitting_crf(data: TaggingData, *columns: str) -> Part:
     """A CRF that forbids what BIO forbids, unless the data itself does it: IOB1 looks like BIO by its labels alone."""
+    from recurra.metrics.spans import breaches, scheme_of
+
     looked_at = list(itertools.islice(sentences(data.files("train"), data), LOOKED_AT))
     for number, column in enumerate(data.tags or ()):
         if columns and column not in columns:
@@ -204,6 +207,8 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
 
 
 def _in_scheme(tags: tuple[str, ...], scheme: str, place: str, name: str) -> tuple[str, ...]:
+    from recurra.metrics.spans import converted
+
     try:
         return tuple(converted(tags, scheme))
     except DataError as error:
@@ -217,6 +222,8 @@ def _in_scheme(tags: tuple[str, ...], scheme: str, place: str, name: str) -> tup
 
 def found_schemes(data: TaggingData) -> list[tuple[str, str]]:
     """The columns whose tags are spans, each with the scheme it is written in."""
+    from recurra.metrics.spans import found_scheme
+
     written = dataclasses.replace(data, scheme=None)
     looked_at = list(itertools.islice(sentences(data.files("train"), written), LOOKED_AT))
     found = []

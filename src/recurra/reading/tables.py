@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recurra.config.common import Data
 from recurra.data.files import extension, parallel_files
-from recurra.data.formats import CSV, TSV, Row, reader, rows
+from recurra.data.formats import reader, rows
 from recurra.errors import DataError, RecurraError
 from recurra.named import did_you_mean, options_of
 from recurra.reading.parts import drawn
 from recurra.settings import Part, table_of
+
+if TYPE_CHECKING:
+    from recurra.data.formats import Row
 
 AnyData = TypeVar("AnyData", bound=Data)
 
@@ -51,7 +54,7 @@ def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None
     """The format to read a file by: as set, with header = true where a named column stands in its first line."""
     known = {name for name in named if name is not None}
     format = data.format
-    if not known or data.columns is not None or not isinstance(reader(path, format), TSV | CSV):
+    if not known or data.columns is not None or not reader(path, format).is_table:
         return format
     options: dict[str, Any] = dict(format) if isinstance(format, dict) else {"name": format or extension(path)}
     if "header" in options:
@@ -62,7 +65,7 @@ def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None
 
 def header_of(path: str | Path, data: Data) -> list[str] | None:
     """The names in the first line of a table, where that is taken for a header by settings that are resolved."""
-    if len(parallel_files(path)) > 1 or not isinstance(reader(path, data.format), TSV | CSV):
+    if len(parallel_files(path)) > 1 or not reader(path, data.format).is_table:
         return None
     options: dict[str, Any] = dict(data.format) if isinstance(data.format, dict) else {"name": data.format}
     options = {name: value for name, value in options.items() if name != "columns"}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from recurra.training.log import Line, TrainLine, ValidLine
@@ -30,6 +31,7 @@ class CellRun(NamedTuple):
     scores: dict[str, dict[str, float]]  # of valid, and of test where there is one
     first: str  # the score that selects weights
     folder: str  # its name among the runs, where these are kept
+    seed: int = 1
 
     def json(self) -> dict[str, Any]:
         """All of it but the log, of which the validations."""
@@ -44,7 +46,13 @@ class CellRuns(NamedTuple):
     task: str
     data: str
     equal: str  # what all have in common: parameters or hidden
-    runs: list[CellRun]
+    runs: list[CellRun]  # those of a cell together
+    seeds: int = 1  # runs of each cell
+
+    @property
+    def cells(self) -> list[list[CellRun]]:
+        """The runs of each cell, one for every seed."""
+        return [self.runs[first : first + self.seeds] for first in range(0, len(self.runs), self.seeds)]
 
     def json(self) -> dict[str, Any]:
         """As `recurra lab --json` prints it."""
@@ -52,36 +60,52 @@ class CellRuns(NamedTuple):
 
 
 def as_table(found: CellRuns) -> Table:
-    """A row for each cell, in their order: its size, the loss in training, and the score of each part of the data."""
+    """A row for each cell, in their order: its size, the loss in training, and the score of each part of the data.
+
+    Of several seeds, means ± standard deviations.
+    """
     parts = [part for part in ("valid", "test") if any(part in run.scores for run in found.runs)]
     first = found.runs[0].first
     rows = []
-    for run in found.runs:
-        loss = next((line.loss for line in reversed(run.lines) if isinstance(line, TrainLine)), math.nan)
-        scored = [_number(run.scores.get(part, {}).get(first, math.nan)) for part in parts]
+    for runs in found.cells:
+        losses = [
+            next((line.loss for line in reversed(run.lines) if isinstance(line, TrainLine)), math.nan) for run in runs
+        ]
+        scored = [_numbers([run.scores.get(part, {}).get(first, math.nan) for run in runs]) for part in parts]
         rows.append(
             [
-                run.name,
-                run.hidden,
-                f"{run.parameters:,}",
-                _number(loss),
+                runs[0].name,
+                runs[0].hidden,
+                f"{runs[0].parameters:,}",
+                _numbers(losses),
                 *scored,
-                f"{run.steps:,}",
-                f"{run.seconds:.0f}",
+                f"{fmean(run.steps for run in runs):,.0f}",
+                f"{fmean(run.seconds for run in runs):.0f}",
             ]
         )
     columns = ["cell", "hidden", "parameters", "train loss", *(f"{part} {first}" for part in parts)]
     return Table([*columns, "updates", "seconds"], rows)
 
 
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"
+def _numbers(values: Sequence[float]) -> str:
+    """The mean of values, and of several their standard deviation.
+
+    >>> _numbers([0.5]), _numbers([0.5, 0.7]), _numbers([math.nan, 0.5])
+    ('0.5000', '0.6000 ± 0.1414', '–')
+    """
+    if any(map(math.isnan, values)):
+        return "–"
+    return f"{fmean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def about(found: CellRuns) -> str:
     """What was compared, in a sentence."""
     same = "about as many parameters as the first" if found.equal == "parameters" else "the same hidden size"
-    return f"{found.task} on {found.data}: every cell has {same}, and is trained with the same settings and budget."
+    from_seeds = f", from {found.seeds} seeds (means ± standard deviations)" if found.seeds > 1 else ""
+    return (
+        f"{found.task} on {found.data}: every cell has {same}, and is trained with the same settings and "
+        f"budget{from_seeds}."
+    )
 
 
 def as_text(found: CellRuns) -> str:
@@ -116,12 +140,14 @@ def _curves(found: CellRuns, by: str) -> Lines:
 def _drawn(found: CellRuns, each: Sequence[Sequence[Point]], *, dots: bool) -> list[Curve]:
     """A curve for each run that has points, without its first ones where they are far from all that follows."""
     low, high = _range(each)
-    curves = []
+    curves, named = list[Curve](), set[int]()
     for number, (run, points) in enumerate(zip(found.runs, each, strict=True)):
         near = [point for point in points if low <= point.y <= high]
         if near:
-            look = IN_TURN[number % len(IN_TURN)]
-            curves.append(Curve(run.name, [point.y for point in near], [point.x for point in near], look, dots=dots))
+            cell = number // found.seeds
+            look, name = IN_TURN[cell % len(IN_TURN)], "" if cell in named else run.name
+            named.add(cell)  # its other runs look like the first
+            curves.append(Curve(name, [point.y for point in near], [point.x for point in near], look, dots=dots))
     return curves
 
 

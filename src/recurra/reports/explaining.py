@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
 from recurra.errors import ConfigError, DataError, RecurraError
-from recurra.models.together import Together
 from recurra.named import did_you_mean
 from recurra.tasks.task import Asked, Task, Viewer
 from recurra.text.visible import without_controls
-from recurra.training.trained import Trained
+from recurra.training.answering import Answering
 from recurra.views.page import page, section, write_whole
 from recurra.views.view import View
 
@@ -24,7 +23,7 @@ ENDINGS = (".html", ".svg", ".png")
 class Explanation(NamedTuple):
     """What there is to see of one answer: the view that was asked for, or the most telling one and all others."""
 
-    model: Trained
+    model: Answering
     asked: Asked
     given: str  # as it was typed
     name: str
@@ -86,7 +85,7 @@ def check_ending(path: Path) -> None:
 
 
 def explain(
-    model: Trained,
+    model: Answering,
     given: str,
     *,
     show: str | None = None,
@@ -110,7 +109,7 @@ def explain(
         raise ConfigError(f"--best {best}: answers are counted from 1 (the best).")
     if best > 1:
         model = model.searching(best=best)
-    asked = asked_of(model, example_of(model.task, given))._replace(layer=layer, direction=direction, best=best)
+    asked = model.asked(example_of(model.task, given))._replace(layer=layer, direction=direction, best=best)
     model.task.check_explained(asked.example)
     viewers = model.task.viewers()
     if show is not None:
@@ -125,12 +124,6 @@ def explain(
         if isinstance(refusal, DataError):  # it is the input
             raise refusal
     raise ConfigError("\n".join(["there is nothing to show.", *(f"{name}: {why}" for name, why in refusals.items())]))
-
-
-def asked_of(model: Trained, example: Any) -> Asked:
-    """An answer of a trained model that is to be explained."""
-    combined = isinstance(model.model, Together)
-    return Asked(model.model, example, str(model.folder), several=bool(model.others), combined=combined)
 
 
 def viewer_named(task: Task[Any, Any, Any], name: object, what: str) -> Viewer:

@@ -11,7 +11,6 @@ from torch import nn
 
 from recurra.data.store import Encoded
 from recurra.errors import ConfigError, RecurraError
-from recurra.reports.explaining import asked_of
 from recurra.reports.few_examples import LONGEST, Chosen, few
 from recurra.scoring.pair_scores import NOTHING
 from recurra.tasks.task import Viewer
@@ -105,7 +104,7 @@ class _Drawn:
         why = self._too_much(viewer, chosen)
         if why is None:
             try:
-                found = viewer.make(asked_of(self.model, chosen.example))
+                found = viewer.make(self.model.asked(chosen.example))
                 piece = found.html()
             except ConfigError:  # by its settings, the model has no such view
                 return None

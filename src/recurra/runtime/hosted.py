@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
@@ -20,6 +19,7 @@ import numpy as np
 
 from recurra.config.given import Given
 from recurra.errors import ConfigError, DataError
+from recurra.exported import is_exported, load
 from recurra.opening import read_file
 from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
@@ -37,9 +37,9 @@ from recurra.runtime.effort import (
 from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.training.loading import load_task
+from recurra.training.answering import Answering
+from recurra.training.loading import files_of_vocabulary, load_task
 from recurra.training.run_names import folders
-from recurra.training.trained import Trained, files_of_vocabulary, load
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -50,7 +50,7 @@ MOST_FOLDERS = 10_000
 
 
 class Hosted:
-    """One run, or several that answer as one. Weights are read when they are needed first.
+    """One run, several that answer as one, or an exported model. Weights are read when they are needed first.
 
     Several may ask at once, though not for the same: answers, explanations and saliency share the weights, but each
     has modules of its own, so that they never wait for each other. Whose turn it is, the server knows.
@@ -62,7 +62,7 @@ class Hosted:
         self.device = device
         self.trust = trust
         self._loading = threading.Lock()
-        self._ready: OrderedDict[tuple[str, ...], Trained] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, ...], Answering] = OrderedDict()
 
     @cached_property
     def task(self) -> Task[Any, Any, Any]:
@@ -70,14 +70,17 @@ class Hosted:
         return load_task(folders(self.given)[0], trust=self.trust)
 
     @cached_property
+    def is_exported(self) -> bool:
+        """Whether a program answers, which has no network to look into and needs no torch."""
+        return is_exported(folders(self.given)[0])
+
+    @cached_property
     def about(self) -> dict[str, Any]:
         """What the run is, what it is asked with, and how it may be asked to answer."""
         asked = self.task.schema()
-        combined = self.task.combines and len(folders(self.given)) > 1
+        alone = self.is_exported or (self.task.combines and len(folders(self.given)) > 1)
         viewers = {
-            name: each
-            for name, each in self.task.viewers().items()
-            if each.possible and (each.of_several or not combined)
+            name: each for name, each in self.task.viewers().items() if each.possible and (each.of_several or not alone)
         }
         return {
             "name": self.name,
@@ -91,11 +94,16 @@ class Hosted:
             ],
             "answer": self.task.answer_kind(),
             "generates": self.task.purpose().generate != "",
-            "cuts": self.task.cuts_text,
+            "cuts": self.cuts,
             "views": list(viewers),
             "view_titles": {name: each.title or _in_words(name) for name, each in viewers.items()},
             "summary": _summary(folders(self.given)[0]),
         }
+
+    @property
+    def cuts(self) -> bool:
+        """Whether it finds sentences in raw text."""
+        return self.task.cuts_text and not self.is_exported
 
     def samples(self) -> list[object]:
         """A few inputs to ask with: those kept in the run folder, else of its data where the run is trusted.
@@ -127,9 +135,9 @@ class Hosted:
             answers = [{**answer, "of": number} for answer, number in zip(answers, of, strict=True)]
         return {"answers": answers, "seconds": round(time.perf_counter() - began, 6)}
 
-    def _sentences(self, model: Trained, value: object) -> list[Any]:
+    def _sentences(self, model: Answering, value: object) -> list[Any]:
         """The sentences of a raw text."""
-        if not model.task.cuts_text:
+        if not self.cuts:
             raise ConfigError(
                 f'"raw": the run {self.name} has not learned to find tokens and sentences in raw text. '
                 "Separate the words by blanks, one sentence in each input."
@@ -154,7 +162,7 @@ class Hosted:
 
         Of a raw text, `best` is the number of the sentence.
         """
-        from recurra.reports.explaining import asked_of, numbers_of, viewer_named
+        from recurra.reports.explaining import numbers_of, viewer_named
 
         for name in show or ():
             viewer_named(self.task, name, '"show":')
@@ -177,7 +185,7 @@ class Hosted:
         model.task.encode(example)  # what cannot be read is refused once, and not by each view
         check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
         check_written(model.task, [example], searches=1 + len(wanted))  # each view asks the model anew
-        asked = asked_of(model, example)._replace(layer=layer, direction=direction, best=best)
+        asked = model.asked(example)._replace(layer=layer, direction=direction, best=best)
         model.task.check_explained(example)
         missing, viewers = {}, model.task.viewers()
         try:
@@ -231,7 +239,7 @@ class Hosted:
         for value in self.samples()[:1]:
             self.predict([value], {})
 
-    def _model(self, decoding: object, way: str) -> Trained:
+    def _model(self, decoding: object, way: str) -> Answering:
         """The model as it is to answer, with the modules of one way to use it."""
         changed = overrides(self.task.decoding, decoding)
         key = way, *(f"{name}={value!r}" for name, value in changed.items())
@@ -246,16 +254,16 @@ class Hosted:
                 del self._ready[next(each for each in self._ready if len(each) > 1)]
             return self._ready[key]
 
-    def _plain(self, way: str) -> Trained:
+    def _plain(self, way: str) -> Answering:
         """The model as it was trained."""
         if (way,) not in self._ready:
             if way == "answers":
-                self._ready[(way,)] = load(folders(self.given), device=self.device, trust=self.trust)
+                given = folders(self.given)
+                which = given[0] if len(given) == 1 else given
+                found: Answering = load(which, device=self.device, trust=self.trust)
+                self._ready[(way,)] = found
             else:
-                first = self._plain("answers")
-                shared = {id(each): each for each in (*first.model.parameters(), *first.model.buffers())}
-                network = copy.deepcopy(first.model, shared)
-                self._ready[(way,)] = Trained(first.task, network, first.folder, others=first.others)
+                self._ready[(way,)] = self._plain("answers").apart()
         return self._ready[(way,)]
 
 

@@ -26,7 +26,6 @@ from recurra.runtime.hosted import TYPES, Hosted, hosted, siblings
 from recurra.runtime.limits import COMPUTING, Limits, beside, listening
 from recurra.runtime.openapi import described
 from recurra.text.json_file import json_text
-from recurra.training.device import usable_device
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -213,11 +212,15 @@ def serve(
     given: list[str], *, port: int, device: str = "cpu", trust: bool = False, said: Callable[[str], None] = print
 ) -> None:
     """Answer on 127.0.0.1 until Ctrl-C."""
-    import torch
+    runs = hosted(given, device=device, trust=trust)
+    if not all(run.is_exported for run in runs.values()):
+        import torch
 
-    torch.set_num_threads(1)  # quicker for a row or a beam; and answers and explanations have a thread each
-    usable_device(device, f"--device '{device}'")
-    runs = usable(hosted(given, device=device, trust=trust))
+        from recurra.training.device import usable_device
+
+        torch.set_num_threads(1)  # quicker for a row or a beam; and answers and explanations have a thread each
+        usable_device(device, f"--device '{device}'")
+    runs = usable(runs)
 
     def warm() -> None:
         for run in list(runs.values())[:WARMED]:

@@ -23,7 +23,8 @@ from recurra.metrics.ter import ter_counts, ter_is_within_reach, ter_of
 from recurra.named import choose
 from recurra.scoring.counted import ITEMS, Counted
 from recurra.scoring.formulas import Formula, found_and_right, perplexity, ratio
-from recurra.text import Tokenizer, Words
+from recurra.text import Tokenizer
+from recurra.text.tokenizers.words import Words
 from recurra.text.visible import shown, without_controls
 from recurra.views.table import Table
 

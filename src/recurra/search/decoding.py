@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqDecoding
 from recurra.errors import ConfigError
 from recurra.search.arrays import Array, is_numpy
 from recurra.search.beam import beam
@@ -18,6 +17,9 @@ from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import Hypothesis, Step
 from recurra.search.tree import Tree
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqDecoding
 
 
 class SearchTokens(NamedTuple):

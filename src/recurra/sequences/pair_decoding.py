@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
+from typing import TYPE_CHECKING
+
 from recurra.errors import ConfigError
-from recurra.metrics.brackets import MIRRORED, closes, opens
 from recurra.named import did_you_mean
 from recurra.search.brackets import Brackets
-from recurra.sequences.pair_texts import Side
 from recurra.settings import SettingError
 from recurra.text.vocabulary import UNKNOWN
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqDecoding, Seq2SeqSettings, Vec2SeqSettings
+    from recurra.sequences.pair_texts import Side
 
 CANNOT_BE_SCORED = "decoding.search = 'given' generates nothing that can be scored: choose a search."
 
@@ -57,6 +60,8 @@ def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tupl
 
     A token such as (NP is closed by )NP or, where there is none, by ).
     """
+    from recurra.metrics.brackets import MIRRORED, closes, opens
+
     if decoding.brackets == "free":
         return Brackets(), ()
     vocabulary = target.vocabulary

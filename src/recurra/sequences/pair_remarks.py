@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqModel, WriterModel
 from recurra.config.in_words import cell_in_words, layers_in_words
 from recurra.config.seq2seq_model import RECURRENT
 from recurra.config.writer_model import look_of
-from recurra.sequences.pair_texts import PairTexts, Side
 from recurra.settings import name_of
+
+if TYPE_CHECKING:
+    from recurra.config import Seq2SeqModel, WriterModel
+    from recurra.sequences.pair_texts import PairTexts, Side
 
 SHOWN = 5
 """So many examples of what is odd are shown."""

@@ -7,19 +7,23 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqData, Text, Vec2SeqData
+from recurra.config import Seq2SeqData
 from recurra.data.normal import Normal
 from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.pair_columns import place_of
-from recurra.reading.pairs import Pair, pairs
-from recurra.text import END, START, UNKNOWN, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
+from recurra.reading.pairs import pairs
+from recurra.text import END, START, UNKNOWN, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
+
+if TYPE_CHECKING:
+    from recurra.config import Text, Vec2SeqData
+    from recurra.reading.pairs import Pair
 
 SEPARATOR = "<sep>"
 SPECIALS = (UNKNOWN, START, END, SEPARATOR)
@@ -44,6 +48,8 @@ class Side(NamedTuple):
 
     def recut(self, ids: Ids, seed: int) -> Ids:
         """The ids of the same text, its subwords cut anew; what is special or unknown stays where it is."""
+        from recurra.text import Subwords
+
         if not isinstance(self.tokenizer, Subwords) or not self.tokenizer.dropout:
             return ids
         specials = len(self.vocabulary.specials)
@@ -139,7 +145,7 @@ class PairTexts:
                     f"{folder / _file('vocabulary', suffix)}: the special tokens must begin with {SPECIALS}. The "
                     "file may be damaged."
                 )
-            text = data.target if name == "target" or isinstance(data, Vec2SeqData) else data.source
+            text = data.target if name == "target" or not isinstance(data, Seq2SeqData) else data.source
             cut = load_tokenizer(folder / _file("tokenizer", suffix), text.tokens)
             sides[name] = Side(cut, vocabulary, bool(lower))
         if "joint" in sides:
@@ -280,6 +286,8 @@ def learned_side(
 
     def read() -> Iterator[str]:
         return (text.lower() if settings.lowercase else text for text in texts())
+
+    from recurra.text import Subwords
 
     cut = tokenizer(settings.tokens).trained(read())
     counts: Counter[str] = Counter()

@@ -49,7 +49,6 @@ from recurra.tasks.task import (
     Purpose,
     Recurring,
     Task,
-    View,
     Viewer,
 )
 from recurra.text.code_points import CodePoints
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from recurra.models.classifier import Classifier, ClassifierBatch, Kind
     from recurra.pairings import Pairing
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 LOOKED_AT = 1000
 """Training examples that are looked at to see whether numbers are classes."""

@@ -43,7 +43,6 @@ from recurra.tasks.task import (
     Purpose,
     Recurring,
     Task,
-    View,
     Viewer,
 )
 from recurra.text import Characters, Subwords, Tokenizer, Vocabulary, load_tokenizer, tokenizer
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from recurra.models.character_features import CharacterFeatures, CharacterReader
     from recurra.models.language_model import NextToken, TextBatch
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 END_OF_LINE = "<eos>"
 """Where tokens are not characters, it ends each line."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from recurra.classes.answers import one_class
-from recurra.config import QuestionAnsweringSettings
+from recurra.config import QuestionAnsweringModel, QuestionAnsweringSettings
 from recurra.config.common import training_differs
-from recurra.config.in_words import cell_in_words
+from recurra.config.in_words import cell_in_words, layers_in_words
 from recurra.data.files import extension
 from recurra.data.formats.babi import is_babi
 from recurra.data.store import Encoded
@@ -36,7 +36,6 @@ from recurra.tasks.task import (
     Prediction,
     Purpose,
     Task,
-    View,
     Viewer,
 )
 from recurra.text.json_file import read_json, write_json
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from recurra.models.memory_network import MemoryNetwork, StoryBatch
     from recurra.models.remembered import StoryOutput
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 LINEAR_SHARE, LINEAR_PATIENCE = 0.1, 3
 """A linear start ends after this share of training where no number of updates is set, and after so many validations
@@ -291,7 +291,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             )
         [stack] = stacks.values()
         names = self.steps(asked.example)
-        read = lambda: model.read(batch.question.values, batch.question.lengths)  # type: ignore[operator]  # noqa: E731
+        read = lambda: model.read(batch.question.values, batch.question.lengths)  # noqa: E731
         return gates_of(stack, names, read, layer=asked.layer, direction=asked.direction)
 
     def anatomy(self, model: Any) -> Anatomy:
@@ -327,7 +327,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             "position": "position encoding",
             "place": "place encoding",
             "bag": "bags of words",
-            "recurrent": f"sentences read by {cell_in_words(model.cell, bidirectional=False)}",
+            "recurrent": f"sentences read by {reader_in_words(model)}",
         }[model.sentence]
         parts = [
             f"end-to-end memory of {model.memories} sentences",
@@ -340,6 +340,16 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             f"{len(self.answers)} answers",
         ]
         return ", ".join(parts)
+
+
+def reader_in_words(model: QuestionAnsweringModel) -> str:
+    """The cells that read sentences.
+
+    >>> reader_in_words(QuestionAnsweringModel()), reader_in_words(QuestionAnsweringModel(layers=2, mix="mean"))
+    ('GRU', '2-layer GRU 50 (mean of all layers)')
+    """
+    cell = cell_in_words(model.cell, direction=model.direction)
+    return cell if model.layers == 1 else layers_in_words(cell, model.hidden, model.layers, model.mix)
 
 
 def _word_of(answer: str, lowercase: bool) -> str:

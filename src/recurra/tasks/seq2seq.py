@@ -19,14 +19,12 @@ from recurra.reading.pair_columns import place_of
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
-from recurra.scoring.counted import Counted
-from recurra.scoring.point_scores import PointAnswers, in_words, is_right, names_of, point_scores
 from recurra.sequences.elements import elements_in, numbered
 from recurra.sequences.enough_steps import check_steps
 from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
-from recurra.tasks.task import Asked, Axes, Judgement, Prediction, Purpose, Task, View, Viewer
+from recurra.tasks.task import Asked, Axes, Judgement, Prediction, Purpose, Task, Viewer
 from recurra.tasks.to_sequence import ToSequence
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.views.purpose import SERIES
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from recurra.analysis.saliency import Probe
     from recurra.models.ctc import Transcriber
     from recurra.models.seq2seq import SequenceToSequence
+    from recurra.scoring.counted import Counted
+    from recurra.views.view import View
 
 
 class Seq2Seq(ToSequence[Pair]):
@@ -81,6 +81,8 @@ class Seq2Seq(ToSequence[Pair]):
         if not self.points:
             super().check_first()
         else:
+            from recurra.scoring.point_scores import names_of
+
             choose(names_of(self.settings.evaluation.shape), self.first, "evaluation.first")
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Pair]:
@@ -273,6 +275,8 @@ class Seq2Seq(ToSequence[Pair]):
     def counted(self, examples: Sequence[Pair], outputs: Sequence[Written]) -> Counted:
         if not self.points or self.settings.decoding.search == "given":
             return super().counted(examples, outputs)
+        from recurra.scoring.point_scores import PointAnswers, point_scores
+
         likelihood = [output.gold for output in outputs if output.gold is not None]
         counts = [self._elements(example) for example in examples]
         best = [self.spelled(each, output.answers[0]) for each, output in zip(examples, outputs, strict=True)]
@@ -289,6 +293,7 @@ class Seq2Seq(ToSequence[Pair]):
     def judge(self, examples: Sequence[Pair]) -> Callable[[Pair, Prediction], Judgement | None]:
         if not self.points:
             return super().judge(examples)
+        from recurra.scoring.point_scores import in_words, is_right
 
         def verdict(example: Pair, answer: Prediction) -> Judgement | None:
             if example.target is None:

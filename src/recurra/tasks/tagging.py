@@ -61,7 +61,6 @@ from recurra.tasks.task import (
     Purpose,
     Recurring,
     Task,
-    View,
     Viewer,
 )
 from recurra.text.code_points import CodePoints
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from recurra.models.tagged import TaggerOutput
     from recurra.models.tagger import Tagger, TaggerBatch
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 
 COMBINATIONS = "combinations.json"

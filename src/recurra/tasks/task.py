@@ -20,12 +20,10 @@ from recurra.reading.asked import asked_row, read_by, sent_row
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
 from recurra.reading.tables import rows_of, task_rows
-from recurra.scoring.scores import Scores
 from recurra.settings import table_of
 from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
-from recurra.views.table import Table, in_words
-from recurra.views.view import View
+from recurra.views.table import in_words
 from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
 if TYPE_CHECKING:
@@ -39,6 +37,9 @@ if TYPE_CHECKING:
     from recurra.predictors.predictor import Predictor
     from recurra.predictors.streaming import AnyStream
     from recurra.scoring.counted import Counted
+    from recurra.scoring.scores import Scores
+    from recurra.views.table import Table
+    from recurra.views.view import View
 
 __all__ = [
     "START",
@@ -650,11 +651,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return batch
 
     def answered(self, asked: Asked) -> Prediction:
-        """The answer that is asked about, in detail. (torch)"""
+        """The answer that is asked about, in detail. (torch, but of an exported model)"""
         return self.answer(asked.example, self.output_asked(asked))
 
     def output_asked(self, asked: Asked) -> Output:
-        """The output behind the answer that is asked about. (torch)"""
+        """The output behind the answer that is asked about. (torch, but of an exported model)"""
+        if asked.exported:
+            found: Output = asked.model.output(self.encode(asked.example))
+            return found
         from recurra.models.together import Together
 
         if isinstance(asked.model, Together):

@@ -8,24 +8,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Seq2SeqSettings, Vec2SeqSettings
 from recurra.config.forcing import Forcing
 from recurra.config.writer_model import look_of
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
-from recurra.metrics.cutting import cut
-from recurra.metrics.ter import ter
 from recurra.named import choose
 from recurra.reading.pair_columns import place_of
-from recurra.scoring.counted import Counted
-from recurra.scoring.pair_scores import NAMES as SCORES
-from recurra.scoring.pair_scores import OF_TREES, PairAnswers, pair_scores, with_words
 from recurra.search.arrays import numbers_of
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
@@ -42,10 +36,8 @@ from recurra.tasks.task import (
     Prediction,
     Recurring,
     Task,
-    View,
     Viewer,
 )
-from recurra.text import Subwords
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
 from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
@@ -55,12 +47,19 @@ if TYPE_CHECKING:
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates
     from recurra.analysis.probabilities import Probabilities
+    from recurra.config import Seq2SeqSettings, Vec2SeqSettings
     from recurra.data.extents import Extents
+    from recurra.generation.describer import Draw
+    from recurra.generation.generated import Manner, TextSource
     from recurra.models.seq2seq import PairBatch, Sizes
     from recurra.predictors.predictor import Predictor
+    from recurra.scoring.counted import Counted
+    from recurra.scoring.pair_scores import PairAnswers
     from recurra.search.decoding import SearchTokens
     from recurra.search.search import Hypothesis
+    from recurra.search.tree import Tree
     from recurra.views.tree import BeamTree
+    from recurra.views.view import View
 
 CUT_ANEW = "cut anew"
 """Marks rows of training whose subwords are cut by chance each time they are seen."""
@@ -133,6 +132,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return None
 
     def check(self) -> None:
+        from recurra.metrics.cutting import cut
+        from recurra.metrics.ter import ter
+
         with about("evaluation", "first"):
             self.check_first()
             if self.first == "ter":
@@ -143,6 +145,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def check_first(self) -> None:
         """Refuse a score to stop on that there is none of."""
+        from recurra.scoring.pair_scores import NAMES as SCORES
+        from recurra.scoring.pair_scores import OF_TREES
+
         is_tree = self.settings.evaluation.shape == "tree"
         choose((*SCORES, *OF_TREES) if is_tree else SCORES, self.first, "evaluation.first")
 
@@ -178,6 +183,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     @cached_property
     def _cuts_anew(self) -> bool:
+        from recurra.text import Subwords
+
         sides = (self.texts.source, self.texts.target)
         return any(
             isinstance(side.tokenizer, Subwords) and side.tokenizer.dropout > 0 for side in sides if side is not None
@@ -350,6 +357,10 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             copies=self.names_places,
         )
 
+    def describer(self, draw: Draw, manner: Manner) -> TextSource | None:
+        """What writes texts by drawing them; None where the task answers in place of that."""
+        return None
+
     def offline(self) -> Mapping[str, Any]:
         from recurra.predictors import offline
 
@@ -432,12 +443,16 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return "word_error_rate" if self.texts.target.tokenizer.name in SPELLED else "bleu"
 
     def counted(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> Counted:
+        from recurra.scoring.pair_scores import pair_scores
+
         if self.settings.decoding.search == "given":
             raise ConfigError(CANNOT_BE_SCORED)
         return pair_scores(self._scored(examples, outputs), first=self.first, quick=self.quick)
 
     def _scored(self, examples: Sequence[AnyExample], outputs: Sequence[Written]) -> PairAnswers:
         """What scores are made of."""
+        from recurra.scoring.pair_scores import PairAnswers, with_words
+
         best = [self.spelled(example, output.answers[0]) for example, output in zip(examples, outputs, strict=True)]
         golds = [example.target or "" for example in examples]
         evaluation, target = self.settings.evaluation, self.texts.target
@@ -467,10 +482,14 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def viewers(self) -> dict[str, Viewer]:
         is_beam = self.settings.decoding.search == "beam"
-        looked = {"attention": Viewer(self.looked, telling=self.attends, title=LOOKED, possible=self.attends)}
+        looked = {
+            "attention": Viewer(self.looked, telling=self.attends, title=LOOKED, possible=self.attends, of_several=True)
+        }
         others = {
-            "probabilities": Viewer(lambda asked: self.probabilities(asked).view(), longest=200, title=SURE),
-            "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED),
+            "probabilities": Viewer(
+                lambda asked: self.probabilities(asked).view(), longest=200, title=SURE, of_several=True
+            ),
+            "tree": Viewer(self.tree, longest=30, telling=is_beam, title=SEARCHED, of_several=True),
             "decoder": Viewer(
                 lambda asked: self.decoder_gates(asked).view(),
                 longest=60,
@@ -514,15 +533,18 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         )
 
     def probabilities(self, asked: Asked) -> Probabilities:
-        """How probable each token of the answer was. (torch)"""
-        import torch
-
+        """How probable each token of the answer was. (torch, but of an exported model)"""
         from recurra.analysis.probabilities import Probabilities
 
         found = self.hypothesis(asked)
         model: Any = asked.model
-        with torch.no_grad():
-            logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
+        if asked.exported:
+            logs = model.predictor.token_log_likelihoods(model.running, found.row)
+        else:
+            import torch
+
+            with torch.no_grad():
+                logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
         return Probabilities(found.tokens, logs, title)
 
@@ -564,10 +586,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return model.token_log_likelihoods(batch._replace(target=target))
 
     def tree(self, asked: Asked) -> BeamTree:
-        """The search of a beam, step by step. (torch)"""
+        """The search of a beam, step by step. (torch, but of an exported model)"""
         from recurra.analysis.beam_tree import beam_tree
-        from recurra.models.searching import searched
-        from recurra.search.tree import Tree
         from recurra.views.view import labels
 
         decoding = self.settings.decoding
@@ -577,30 +597,37 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 f"--set decoding.search=beam."
             )
         record: list[Tree] = []
-        model: Any = asked.model
-        searched(
-            model, self.copies(asked, self._question(asked.example))(1), decoding, self.search_tokens, record=record
-        )
+        self._hypotheses(asked, self._question(asked.example), record=record)
         ids = sorted({token for layer in record[0].layers for token in layer.tokens})
         names = dict(zip(ids, labels(self._named(asked.example, ids)), strict=True))
         return beam_tree(record[0], names, f"A beam of width {decoding.width}")
 
     def hypothesis(self, asked: Asked) -> Found:
-        """The answer that is asked about as a search finds it. (torch)"""
-        import torch
-
-        from recurra.models.searching import searched
-
+        """The answer that is asked about as a search finds it. (torch, but of an exported model)"""
         self.check_explained(asked.example)
-        row, model = self._question(asked.example), cast(Any, asked.model)
-        with torch.no_grad():
-            [found] = searched(model, self.copies(asked, row)(1), self.settings.decoding, self.search_tokens)
+        row = self._question(asked.example)
+        found = self._hypotheses(asked, row)
         if len(found) < asked.best:
             raise DataError(f"--best {asked.best}: the search found {len(found)} answer{'s' * (len(found) != 1)}.")
         ids = found[asked.best - 1].tokens
         tokens = self._named(asked.example, ids)
         text = self.texts.target.tokenizer.join([token for token in tokens if token != END])
         return Found(tokens, text, {**row, "target": np.array(ids)})
+
+    def _hypotheses(self, asked: Asked, row: Encoded, record: list[Tree] | None = None) -> list[Hypothesis]:
+        """What a search finds for one source, best first; a beam writes its way down in `record`."""
+        if asked.exported:
+            exported: list[Hypothesis] = asked.model.predictor.hypotheses(asked.model.running, row, record=record)
+            return exported
+        import torch
+
+        from recurra.models.searching import searched
+
+        with torch.no_grad():
+            [found] = searched(
+                asked.model, self.copies(asked, row)(1), self.settings.decoding, self.search_tokens, record=record
+            )
+        return found
 
     def _question(self, example: AnyExample) -> Encoded:
         """An example as arrays, without its answer."""

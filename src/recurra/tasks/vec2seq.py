@@ -26,17 +26,20 @@ from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
 from recurra.sequences.pair_texts import PairTexts, learned_side
 from recurra.settings import SettingError, name_of
-from recurra.tasks.task import Asked, Axes, Purpose, View
+from recurra.tasks.task import Asked, Axes, Purpose
 from recurra.tasks.to_sequence import ToSequence
 from recurra.views.purpose import NUMBERS, PICTURES
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.config import Seq2SeqDecoding
-    from recurra.generation.describer import Describer
+    from recurra.data.store import Encoded
+    from recurra.generation.describer import Describer, Draw
     from recurra.generation.generated import Manner
     from recurra.models.seq2seq import PairBatch, SequenceToSequence
+    from recurra.search.search import Hypothesis
     from recurra.sequences.written import Written
+    from recurra.views.view import View
 
 
 ASKED = 32
@@ -226,9 +229,22 @@ class Vec2Seq(ToSequence[Given]):
         return "perplexity" if by_likelihood else super().first
 
     def writer(self, model: Any, manner: Manner) -> Describer:
+        import torch
+
+        from recurra.models.searching import searched
+        from recurra.padding import fitted
+
+        @torch.no_grad()
+        def draw(task: Vec2Seq, row: Encoded, draws: Sequence[int]) -> list[Hypothesis]:
+            batch = fitted(task.batch([row] * len(draws)), model)
+            return [each for [each] in searched(model, batch, task.settings.decoding, task.search_tokens, draws=draws)]
+
+        return self.describer(draw, manner)
+
+    def describer(self, draw: Draw, manner: Manner) -> Describer:
         from recurra.generation.describer import Describer
 
-        return Describer(self, model, manner)
+        return Describer(self, draw, manner)
 
     def answering(self, decoding: Seq2SeqDecoding) -> Self:
         """The same task, answering by other settings of [decoding]."""

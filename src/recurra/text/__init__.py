@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from recurra.errors import ConfigError, DataError, RecurraError, TrustError
 from recurra.named import find
 from recurra.settings import about
 from recurra.text.json_file import read_json
-from recurra.text.tokenizers import Characters, Subwords, Symbols, Tokenizer, Words
-from recurra.text.tokenizers.tokenizer import build
-from recurra.text.vectors import Coverage, Vectors, covered, read_vectors
+from recurra.text.tokenizers.tokenizer import Tokenizer, build
 from recurra.text.vocabulary import END, START, UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    from recurra.text.tokenizers import Characters, Subwords, Symbols, Words
+    from recurra.text.vectors import Coverage, Vectors, covered, read_vectors
 
 __all__ = [
     "END",
@@ -31,6 +35,18 @@ __all__ = [
     "read_vectors",
     "tokenizer",
 ]
+
+# Imported when first touched.
+_HOMES = {
+    **dict.fromkeys(("Characters", "Subwords", "Symbols", "Words"), "tokenizers"),
+    **dict.fromkeys(("Coverage", "Vectors", "covered", "read_vectors"), "vectors"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recurra.text' has no attribute {name!r}")
+    return getattr(import_module(f"recurra.text.{_HOMES[name]}"), name)
 
 
 def tokenizer(spec: str | Mapping[str, object]) -> Tokenizer:
@@ -76,7 +92,7 @@ def load_tokenizer(path: str | os.PathLike[str], own: str | Mapping[str, object]
             )
         name = wanted
     try:
-        kind = find(Tokenizer, name) if "name" in value else Subwords
+        kind = find(Tokenizer, name if "name" in value else "subwords")
         return kind.from_json(value)
     except RecurraError as error:
         raise DataError(f"{path}: {error}") from error

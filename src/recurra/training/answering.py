@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,14 @@ from recurra.errors import ConfigError, DataError
 from recurra.named import fits
 from recurra.reading.asked import read_by
 from recurra.reading.tables import header_in_words
-from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, field_type, refuse_idle
 from recurra.tasks.task import Prediction, Task
 from recurra.toml import dotted
+from recurra.views.viewer import Asked
+
+if TYPE_CHECKING:
+    from recurra.generation.generated import Manner, TextSource
+    from recurra.scoring.scores import Scores
 
 AHEAD = 4096
 """Lines, at most, that are read before they are answered."""
@@ -47,6 +51,14 @@ class Answering(ABC):
     @abstractmethod
     def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
+
+    @abstractmethod
+    def asked(self, example: Any) -> Asked:
+        """What the viewers of the task are asked to explain: the answer to an example."""
+
+    @abstractmethod
+    def apart(self) -> Self:
+        """The same model with the same weights, which may answer in another thread at the same time."""
 
     @abstractmethod
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Self:
@@ -129,6 +141,14 @@ class Answering(ABC):
     def cuts_text(self) -> bool:
         """Whether `predict_raw` finds sentences in raw text."""
         return self.task.cuts_text
+
+    @abstractmethod
+    def cut(self, pieces: Iterable[str]) -> Iterator[Any]:
+        """The sentences of raw text, as examples to answer."""
+
+    @abstractmethod
+    def writer(self, manner: Manner) -> TextSource:
+        """What writes texts with this model, in some manner; see `recurra.generate`."""
 
     @abstractmethod
     def predict_raw(self, pieces: Iterable[str], *, detail: bool = False) -> Iterator[Prediction]:

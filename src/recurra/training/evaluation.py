@@ -50,13 +50,16 @@ def outputs_to_score(
     rows: Sequence[Encoded],
     *,
     told: Callable[[int, int], None] | None = None,
+    apart: Callable[[Sequence[Encoded]], list[Any]] | None = None,
 ) -> list[Any]:
-    """Outputs for the examples of a file, which may follow on each other."""
+    """Outputs for the examples of a file, which may follow on each other; those that do not are given to `apart`."""
     was_training = model.training
     model.eval()
     found = task.outputs(model, rows, device=str(next(model.parameters()).device))
     model.train(was_training)
-    return outputs_of(task, model, rows, told=told) if found is None else found
+    if found is not None:
+        return found
+    return outputs_of(task, model, rows, told=told) if apart is None else apart(rows)
 
 
 @torch.no_grad()

@@ -19,13 +19,16 @@ MODEL = "model.safetensors"
 EXPORT = "export.json"
 """What an exported folder has, and no other: what it holds."""
 
+NOT_OF_TASK = ("summary.json", "samples.json", "program.json", EXPORT, MANIFEST)
+"""Files that a run or an exported folder has, but its task did not write."""
+
 NOT_FOR_LOADING = (MODEL, "last/checkpoint.safetensors", "metrics.jsonl", "report.html", "card.md")
 """Files of a run that are verified by whoever reads them, or are read by people alone."""
 
 
-def load_task(folder: Path, *, trust: bool = False) -> Task[Any, Any, Any]:
+def load_task(folder: Path, *, trust: bool = False, verified: bool = False) -> Task[Any, Any, Any]:
     """The task of a run folder, without its weights. Whoever loads a run comes through here."""
-    if (folder / MANIFEST).exists():
+    if not verified and (folder / MANIFEST).exists():
         verify(folder, lambda name: name not in NOT_FOR_LOADING)
     if not (folder / "config.toml").is_file():
         what = "there is no folder" if not folder.exists() else "there is no config.toml in"
@@ -58,3 +61,8 @@ def whole(folder: Path, kind: type) -> Iterator[None]:
         raise CheckpointError(
             f"the files of {folder} do not fit together ({with_place(error)}). Restore the run from a copy."
         ) from error
+
+
+def files_of_vocabulary(folder: Path) -> list[Path]:
+    """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
+    return sorted(file for file in folder.glob("*.json") if file.name not in NOT_OF_TASK)

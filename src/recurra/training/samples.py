@@ -11,6 +11,7 @@ from typing import Any
 from recurra.errors import RecurraError
 from recurra.tasks.task import Task
 from recurra.text.json_file import read_json
+from recurra.training.loading import EXPORT
 
 FILE = "samples.json"
 
@@ -48,11 +49,15 @@ def keep_samples(
 
 
 def kept_samples(folder: Path) -> list[object]:
-    """The inputs that were kept; none in a run of an earlier version, or in one that is not finished."""
+    """The inputs that were kept, in a run or an exported folder; none in an older run, or one that is not finished."""
     if not (folder / FILE).is_file():
         return []
     try:
         found = read_json(folder / FILE)
     except RecurraError:  # they are a convenience, and the data may still be there
         return []
-    return found if isinstance(found, list) else []
+    if not isinstance(found, list):
+        return []
+    if (folder / EXPORT).is_file():  # each stands beside the answer to it
+        return [each["input"] for each in found if isinstance(each, dict) and "input" in each]
+    return found

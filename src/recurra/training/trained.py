@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +16,23 @@ from torch import nn
 from recurra.analysis.backtests import Backtest
 from recurra.analysis.exposure import Exposure
 from recurra.config.given import Given
-from recurra.data.store import Encoded
+from recurra.data.batches import in_order_of_length
+from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError
 from recurra.generation.generated import Manner, TextSource
-from recurra.manifest import MANIFEST, committing, verify
+from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
 from recurra.predictors.streaming import AnyStream
 from recurra.tasks.task import Prediction, Task
 from recurra.training.answering import TOKENS, Answering, changed_task
+from recurra.training.compiled import Compiled
 from recurra.training.device import usable_device
 from recurra.training.evaluation import combined_outputs, outputs_of, outputs_to_score
-from recurra.training.loading import EXPORT, MODEL, load_task, whole
+from recurra.training.loading import EXPORT, MODEL, files_of_vocabulary, load_task, whole
 from recurra.training.run_names import folders
 from recurra.views.table import Table
+from recurra.views.viewer import Asked
 
 SENTENCES_AHEAD = 1024
 """Sentences, at most, that are found in raw text before they are answered."""
@@ -54,12 +59,14 @@ class Trained(Answering):
         *,
         others: Sequence[Path] = (),
         quick: nn.Module | None = None,
+        compiled: Compiled | None = None,
     ) -> None:
         self.task = task
         self.model = model.eval()
         self.folder = folder
         self.others = tuple(others)  # runs that answer together with that of the folder
         self._quick = _quick(task, self.model) if quick is None else quick
+        self._compiled = Compiled(self.model) if compiled is None else compiled
 
     def __repr__(self) -> str:
         where = ", ".join(map(str, (self.folder, *self.others)))
@@ -93,7 +100,7 @@ class Trained(Answering):
             outputs = combined_outputs(self.task, self._quick, examples, tokens=batch_tokens)
         else:
             rows = list(self.task.encode_all(examples))
-            outputs = outputs_of(self.task, self._quick, rows, tokens=batch_tokens, detail=detail)
+            outputs = self._outputs_of(rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
     def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
@@ -142,11 +149,43 @@ class Trained(Answering):
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
-        return outputs_to_score(self.task, self._quick, rows)
+        return outputs_to_score(self.task, self._quick, rows, apart=self._outputs_of)
+
+    def _outputs_of(self, rows: Sequence[Encoded], *, tokens: int = TOKENS, detail: bool = False) -> list[Any]:
+        """What the model says of rows, by torch or by C; which of them are computed together does not change it."""
+        found: list[Any] = [None] * len(rows)
+        for numbers in in_order_of_length(self.task.lengths(Rows.of(rows)), tokens=tokens):
+            some = [rows[number] for number in numbers]
+            by_torch = partial(outputs_of, self.task, self._quick, some, tokens=tokens, detail=detail)
+            outputs = self._compiled.outputs(self.task, some, by_torch, detail=detail)
+            for number, output in zip(numbers, outputs, strict=True):
+                found[number] = output
+        return found
+
+    def in_torch(self) -> Trained:
+        """The same model, whose answers torch computes alone."""
+        alone = Compiled(self.model, "C was not asked for")
+        return Trained(self.task, self.model, self.folder, others=self.others, quick=self._quick, compiled=alone)
+
+    def engine_report(self) -> str:
+        """Whether torch answers or compiled code, and why, in a sentence; see docs/engines.md."""
+        if isinstance(self._quick, Together):
+            return "torch answers: several runs answer together"
+        return self._compiled.report()
+
+    def asked(self, example: Any) -> Asked:
+        combined = isinstance(self.model, Together)
+        return Asked(self.model, example, str(self.folder), several=bool(self.others), combined=combined)
+
+    def apart(self) -> Trained:
+        shared = {id(each): each for each in (*self.model.parameters(), *self.model.buffers())}
+        return Trained(self.task, copy.deepcopy(self.model, shared), self.folder, others=self.others)
 
     def with_task(self, task: Task[Any, Any, Any], given: Given) -> Trained:
         if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
-            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+            return Trained(
+                task, self.model, self.folder, others=self.others, quick=self._quick, compiled=self._compiled
+            )
         folders = zip(self.model.tasks[1:], self.others, strict=True)
         tasks = [task, *(changed_task(other, given, folder) for other, folder in folders)]
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
@@ -156,7 +195,9 @@ class Trained(Answering):
         """The same model, which reads the steps of a file before those of the series that go on with it."""
         task = self.task.preceded_by(file)
         if not isinstance(self.model, Together) or not isinstance(self._quick, Together):
-            return Trained(task, self.model, self.folder, others=self.others, quick=self._quick)
+            return Trained(
+                task, self.model, self.folder, others=self.others, quick=self._quick, compiled=self._compiled
+            )
         tasks = [task, *(other.preceded_by(file) for other in self.model.tasks[1:])]
         model, quick = (Together(tasks, list(each.members)) for each in (self.model, self._quick))
         return Trained(task, model, self.folder, others=self.others, quick=quick)
@@ -254,11 +295,6 @@ def check_same(one: Task[Any, Any, Any], path: Path, other: Task[Any, Any, Any],
                 f"{path} and {other_path} differ in {file.name}, so their vocabularies differ: train the runs of "
                 f"an ensemble on the same files with the same [data]."
             )
-
-
-def files_of_vocabulary(folder: Path) -> list[Path]:
-    """The files in which a task keeps what it learned of its data: what its model means by a token or a number."""
-    return sorted(file for file in folder.glob("*.json") if file.name not in ("summary.json", "samples.json", MANIFEST))
 
 
 def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recurra.errors import ConfigError
-from recurra.views.view import View
 
 if TYPE_CHECKING:
-    from torch import nn
+    from recurra.views.view import View
 
 LOOKED = "Where it looked"
 ALIGNED = "The best alignment"
@@ -26,7 +25,7 @@ FORECAST = "Forecast and actual values"
 class Asked(NamedTuple):
     """A request to explain one answer: the input and the options."""
 
-    model: nn.Module  # in evaluation mode
+    model: Any  # the network, in evaluation mode; of an exported model, its Programmed
     example: Any
     run: str = "this model"  # what a message calls it
     layer: int | None = None
@@ -34,6 +33,7 @@ class Asked(NamedTuple):
     best: int = 1  # which of several answers
     several: bool = False  # whether several runs answer as one
     combined: bool = False  # whether they do so by their outputs: no single network can be looked into
+    exported: bool = False  # whether a program answers, which cannot be looked into either
 
 
 class Viewer(NamedTuple):
@@ -46,10 +46,12 @@ class Viewer(NamedTuple):
     title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
     layered: bool = False  # whether it is of one layer, which `Asked.layer` names; a report shows it once
     possible: bool = True  # whether answers of this run may have it: the page has no tab for one that `make` refuses
-    of_several: bool = False  # whether it shows an answer, not a network: several runs that are combined have it too
+    of_several: bool = False  # whether it shows an answer, not a network: combined runs and exported models have it too
 
     def view(self, asked: Asked) -> View:
-        """What `make` gives; a ConfigError where several runs have no network to look into."""
+        """What `make` gives; a ConfigError where there is no network to look into."""
         if asked.combined and not self.of_several:
             raise ConfigError("this view is not available for an ensemble of runs: name one of them.")
+        if asked.exported and not self.of_several:
+            raise ConfigError("this view is not available for an exported model: name the run that was exported.")
         return self.make(asked)

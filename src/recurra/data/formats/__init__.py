@@ -5,27 +5,31 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from recurra.data.files import PathLike, extension, lines, opened, parallel_files
-from recurra.data.formats.babi import Babi
-from recurra.data.formats.brat import Brat
-from recurra.data.formats.conll import CoNLL
-from recurra.data.formats.conllu import CoNLLU
-from recurra.data.formats.csv import CSV
-from recurra.data.formats.fasttext import FastText
-from recurra.data.formats.jsonl import DECODER, JSONL, Refusal
-from recurra.data.formats.npz import NPZ
-from recurra.data.formats.parallel import Parallel
-from recurra.data.formats.parquet import Parquet
 from recurra.data.formats.reader import Reader, Row, Value
-from recurra.data.formats.segments import Segments
-from recurra.data.formats.spans import Spans, is_spans
-from recurra.data.formats.tagged import Tagged, is_tagged
-from recurra.data.formats.text import Text
-from recurra.data.formats.tsv import TSV
 from recurra.errors import ConfigError, DataError
 from recurra.named import catalogue, check_options, find, made, options_of
 from recurra.settings import about
+
+if TYPE_CHECKING:
+    from recurra.data.formats.babi import Babi
+    from recurra.data.formats.brat import Brat
+    from recurra.data.formats.conll import CoNLL
+    from recurra.data.formats.conllu import CoNLLU
+    from recurra.data.formats.csv import CSV
+    from recurra.data.formats.fasttext import FastText
+    from recurra.data.formats.jsonl import JSONL
+    from recurra.data.formats.npz import NPZ
+    from recurra.data.formats.parallel import Parallel
+    from recurra.data.formats.parquet import Parquet
+    from recurra.data.formats.segments import Segments
+    from recurra.data.formats.spans import Spans
+    from recurra.data.formats.tagged import Tagged
+    from recurra.data.formats.text import Text
+    from recurra.data.formats.tsv import TSV
 
 LOOKED_AT = 100
 """Lines of a JSONL file that are looked at to tell spans from classes."""
@@ -53,6 +57,13 @@ __all__ = [
     "reader",
     "rows",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A reader by the name of its class, imported when first touched: a text that is asked about needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module 'recurra.data.formats' has no attribute {name!r}")
+    return getattr(import_module(f"recurra.data.formats.{name.lower()}"), name)
 
 
 def reader(
@@ -128,7 +139,7 @@ def _by_extension(path: PathLike) -> str:
         if known[ending] == "text" and _begins_as_conll(path):
             return "conll"
         return "spans" if known[ending] == "jsonl" and _begins_with_spans(path) else known[ending]
-    if is_tagged(path):
+    if _is_tagged(path):
         return "tagged"
     opened(path).close()  # a file that is not there is said to be missing
     shown = f"the ending '.{ending}'" if ending else "a name without an ending"
@@ -138,6 +149,12 @@ def _by_extension(path: PathLike) -> str:
         f"{' | '.join(sorted({*known.values()}))}. For two parallel files, give both names with a comma between "
         'them, as in "train.en,train.de".'
     )
+
+
+def _is_tagged(path: PathLike) -> bool:
+    from recurra.data.formats.tagged import is_tagged
+
+    return is_tagged(path)
 
 
 def _begins_as_conll(path: PathLike) -> bool:
@@ -150,6 +167,9 @@ def _begins_as_conll(path: PathLike) -> bool:
 
 def _begins_with_spans(path: PathLike) -> bool:
     """Whether the first line of a JSONL file that tells is a text with spans."""
+    from recurra.data.formats.jsonl import DECODER, Refusal
+    from recurra.data.formats.spans import is_spans
+
     try:
         for _, line in itertools.islice(lines(path), LOOKED_AT):
             found = is_spans(DECODER.decode(line)) if "[" in line else False

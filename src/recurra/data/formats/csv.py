@@ -28,6 +28,7 @@ class CSV(Reader):
     """
 
     extensions = ("csv",)
+    is_table = True
 
     def __init__(
         self, *, columns: Sequence[str] | None = None, header: bool | None = None, separator: str | None = None

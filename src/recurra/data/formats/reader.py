@@ -31,6 +31,9 @@ class Reader(ABC):
 
     extensions: ClassVar[tuple[str, ...]] = ()
 
+    is_table: ClassVar[bool] = False
+    """Whether a row is a line of cells, whose columns a header or data.columns names."""
+
     @abstractmethod
     def read(self, path: PathLike) -> Iterator[Row]:
         """The rows in the order of the file, read as they are asked for; a DataError where it is malformed."""

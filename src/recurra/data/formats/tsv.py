@@ -24,6 +24,7 @@ class TSV(Reader):
     """
 
     extensions = ("tsv",)
+    is_table = True
 
     def __init__(self, *, columns: Sequence[str] | None = None, header: bool | None = None) -> None:
         self.columns = checked_columns(columns)

@@ -30,7 +30,7 @@ def library() -> ModuleType:
     except ImportError as error:
         raise ConfigError(
             f"subwords need the package 'tokenizers', which cannot be imported ({error}). "
-            f"Run pip install tokenizers, or use words or characters."
+            f"Run pip install tokenizers (of recurra-run, the extra subwords), or use words or characters."
         ) from error
     return tokenizers
 

@@ -1,0 +1,129 @@
+"""Exported models beside their runs on real inputs: how many answers are equal, and how far their scores are apart.
+
+    python benchmarks/exported_agreement.py [TASK …] [--steps 150] [--count 500] [--by c]
+
+For each task a small model is trained for a few updates on data of --data ($RECURRA_DATA, ../shared/data), exported,
+and asked the first inputs of the test set, as its run is. A language model is asked for the probability of each line;
+its answer, the rounded score, counts as equal where the scores are at most 1e-5 apart, relative to their size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import recurra
+
+DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+SMALL = {"hidden": 64, "embedding": 32}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "tagging": {**SMALL, "characters": {"embedding": 16, "hidden": 16}},
+    "classification": SMALL,
+    "language_model": SMALL,
+    "seq2seq": SMALL,
+    "vec2seq": SMALL,
+    "question_answering": {},
+}
+
+
+def lines(path: Path, count: int) -> list[str]:
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n") for _, line in zip(range(count), file, strict=False)]
+
+
+def sentences(path: Path, count: int) -> Iterator[list[str]]:
+    """The words of the sentences of a CoNLL-U file."""
+    words: list[str] = []
+    for line in lines(path, 40 * count):
+        fields = line.split("\t")
+        if fields[0].isdigit():
+            words.append(fields[1])
+        elif not line and words:
+            yield words
+            words = []
+
+
+def stories(folder: Path, which: str, out: Path) -> Path:
+    """A file of bAbI without gzip, as the reader of stories takes it."""
+    out.write_bytes(b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob(f"qa[16]_*_{which}*"))))
+    return out
+
+
+def given(task: str, count: int, folder: Path) -> tuple[Path, list[Any]]:
+    """The file to train on, and inputs to ask."""
+    if task == "tagging":
+        here = DATA / "ud_english_ewt"
+        train = folder / "train.conllu"
+        train.write_bytes(gzip.decompress((here / "en_ewt-ud-dev.conllu.gz").read_bytes()))  # the smaller one
+        test = here / "en_ewt-ud-test.conllu.gz"
+        return train, list(sentences(test, count))[:count]
+    if task == "classification":
+        return DATA / "clinc150" / "train.tsv", [
+            each.split("\t")[0] for each in lines(DATA / "clinc150" / "test.tsv", count)
+        ]
+    if task == "language_model":
+        here = DATA / "tinyshakespeare"
+        text = [line for line in lines(here / "valid.txt", 4 * count) if line]
+        return here / "train.txt", text[:count]
+    if task == "seq2seq":
+        here = DATA / "g2p_sigmorphon2020"
+        asked = [
+            line.split("\t")[0] for name in ("fre_test", "fre_valid") for line in lines(here / f"{name}.tsv", count)
+        ]
+        return here / "fre_train.tsv", asked[:count]
+    if task == "vec2seq":
+        rows = [line.split("\t") for line in lines(DATA / "colors" / "test.tsv", count)]
+        train = folder / "colors.tsv"
+        numbers = (line.split("\t") for line in lines(DATA / "colors" / "train.tsv", 10_000))
+        train.write_text("".join(f"{r} {g} {b}\t{name}\n" for name, r, g, b in numbers), "utf-8")
+        return train, [f"{r} {g} {b}" for _, r, g, b in rows]
+    from recurra.data.formats.babi import Babi
+
+    train, test = (stories(DATA / "babi" / "en", which, folder / f"{which}.babi") for which in ("train", "test"))
+    questions = [{name: row.values[name] for name in ("context", "question")} for row in Babi().read(test)]
+    return train, questions[:count]
+
+
+def compared(task: str, steps: int, count: int, by: Any, folder: Path) -> str:
+    began = time.time()
+    train, asked = given(task, count, folder)
+    settings = {"model": SETTINGS[task], "data": {"cache": False}, "training": {"steps": steps, "validate": steps}}
+    run = recurra.train(task, train=str(train), out=folder / "run", settings=settings)
+    report = recurra.export(folder / "run", folder / "exported")
+    right = run.predict(asked)
+    found = recurra.load(folder / "exported", by=by).predict(asked)
+    equal, furthest = 0, 0.0
+    for one, other in zip(found, right, strict=True):
+        apart = abs(one.score - other.score) / max(1.0, abs(other.score))
+        furthest = max(furthest, apart)
+        equal += one.output == other.output or (task == "language_model" and apart <= 1e-5)
+    return (
+        f"{task:<20} {len(asked):>6} {equal:>6} {furthest:>14.1e} {report.largest_error:>14.1e} "
+        f"{time.time() - began:>8.0f} s"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tasks", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--by", default="c", choices=("c", "numpy"))
+    asked = parser.parse_args(arguments)
+    print(f"{'task':<20} {'inputs':>6} {'equal':>6} {'scores apart':>14} {'functions off':>14} {'time':>8}")
+    for task in asked.tasks:
+        with tempfile.TemporaryDirectory() as folder:
+            print(compared(task, asked.steps, asked.count, asked.by, Path(folder)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
