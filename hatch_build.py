@@ -28,7 +28,7 @@ OF_RUN = ("page/", "py.typed")
 
 def files() -> list[str]:
     """All files of the package, by their paths from src/."""
-    found = (path for path in (SOURCE / PACKAGE).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    found = (path for path in (SOURCE / PACKAGE).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(path.relative_to(SOURCE).as_posix() for path in found)
 
 
