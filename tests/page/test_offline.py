@@ -190,6 +190,7 @@ def near(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.timeout(300)  # the first time, the compiler builds its own library for a minute
 @pytest.mark.skipif(not HAS_ZIG, reason="there is no Zig here, which compiles programs to WebAssembly")
 @pytest.mark.parametrize("task", ["seq2seq", "tagging", "classification", "language_model"])
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
