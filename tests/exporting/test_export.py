@@ -9,34 +9,32 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import recurra
 from recurra.cli import main
 from recurra.engines import c_library
 from recurra.errors import CheckpointError, ConfigError, DataError
-from recurra.exported import Exported, load_exported
+from recurra.exported import load_exported
 from recurra.exporting.folder import export
 from recurra.generation.generated import Manner
-from recurra.manifest import seal
-from recurra.tasks.task import Prediction
-from recurra.training.trained import Trained, load
-from tests.once import made_once
-
-OLD = Path(__file__).parent.parent / "old_runs" / "0.1"
-TASKS = ("tagging", "classification", "language_model", "seq2seq", "vec2seq")
+from recurra.training.trained import load
+from tests.exporting.exports import (
+    OLD,
+    TASKS,
+    assert_alike,
+    assert_answers_and_scores_as,
+    exported_once,
+    inputs_of,
+    sealed,
+)
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every exportable one of the old runs, exported once."""
 
-    def make(here: Path) -> None:
-        for task in TASKS:
-            export(OLD / task / "run", here / task)
-
-    return made_once(tmp_path_factory, "exported", make)
+    return exported_once(tmp_path_factory)
 
 
 @pytest.fixture
@@ -45,46 +43,11 @@ def copy(folders: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folders / "tagging", tmp_path / "copy"))
 
 
-def inputs_of(task: str) -> tuple[Path, list[str]]:
-    data = OLD / task / "data"
-    [file] = [*data.glob("inputs.*")] or [*data.glob("valid.*")]
-    return file, file.read_text("utf-8").splitlines()
-
-
-def answers_of(model: Trained | Exported, task: str) -> list[Prediction]:
-    file, lines = inputs_of(task)
-    return list(model.predict_file(file, lines, detail=True))
-
-
-def assert_alike(found: Any, right: Any, where: str = "") -> None:
-    """The same texts, and numbers that hardly differ."""
-    if isinstance(right, dict):
-        assert found.keys() == right.keys(), where
-        for name, value in right.items():
-            assert_alike(found[name], value, f"{where}.{name}")
-    elif isinstance(right, str | type(None) | bool):
-        assert found == right, where
-    elif isinstance(right, list | tuple) and any(isinstance(each, str | dict | list | tuple) for each in right):
-        assert len(found) == len(right), where
-        for number, (one, other) in enumerate(zip(found, right, strict=True)):
-            assert_alike(one, other, f"{where}[{number}]")
-    else:
-        assert np.allclose(found, right, rtol=1e-4, atol=1e-5), where
-
-
 @pytest.mark.parametrize("by", ["c", "numpy"])
 @pytest.mark.parametrize("task", TASKS)
 def test_an_exported_model_answers_and_scores_as_its_run_does(folders: Path, task: str, by: Any) -> None:
     run, exported = load(OLD / task / "run"), load_exported(folders / task, by=by)
-    for found, right in zip(answers_of(exported, task), answers_of(run, task), strict=True):
-        assert found.output == right.output
-        assert found.score == pytest.approx(right.score, rel=1e-4, abs=1e-5)
-        assert_alike(found.detail, right.detail)
-    [valid] = (OLD / task / "data").glob("valid.*")
-    scores, wanted = exported.evaluate(valid).values, run.evaluate(valid).values
-    assert scores.keys() == wanted.keys()
-    for name in wanted.keys() - {"seconds"}:
-        assert scores[name] == pytest.approx(wanted[name], rel=1e-4, nan_ok=True), name
+    assert_answers_and_scores_as(exported, run, task)
 
 
 @pytest.mark.parametrize(
@@ -226,14 +189,6 @@ def test_a_missing_file_or_manifest_is_refused(copy: Path) -> None:
     (copy / "manifest.json").unlink()
     with pytest.raises(CheckpointError, match=r"has no manifest\.json, so it cannot be verified"):
         recurra.load(copy)
-
-
-def sealed(folder: Path, name: str, content: bytes) -> Path:
-    """A folder whose maker has put something else in a file, with the digests to match."""
-    (folder / name).write_bytes(content)
-    (folder / "manifest.json").unlink()
-    seal(folder)
-    return folder
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from recurra.exported import load_exported
 from recurra.exporting.folder import export
 from recurra.programs.solving import NotExportable
 from recurra.training.trained import load
-from tests.exporting.test_export import OLD, answers_of, assert_alike
+from tests.exporting.exports import OLD, answers_of, assert_alike
 from tests.once import made_once
 
 FEW = {"training.steps": 12, "model.hidden": 6, "decoding.horizon": 3, "data.season": 4, "data.cache": False}

@@ -19,7 +19,15 @@ from recurra.exported import load_exported
 from recurra.exporting.folder import export
 from recurra.generation.generated import Manner
 from recurra.training.trained import load
-from tests.exporting.test_export import OLD, TASKS, answers_of, assert_alike, inputs_of, sealed
+from tests.exporting.exports import (
+    OLD,
+    TASKS,
+    answers_of,
+    assert_alike,
+    assert_answers_and_scores_as,
+    inputs_of,
+    sealed,
+)
 from tests.once import made_once
 
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -47,15 +55,7 @@ def copy(folders: Path, tmp_path: Path) -> Path:
 def test_an_exported_model_answers_and_scores_as_its_run_does(folders: Path, task: str) -> None:
     run, exported = load(OLD / task / "run"), load_exported(folders / task)
     assert getattr(exported.running, "name", None) == "onnx"
-    for found, right in zip(answers_of(exported, task), answers_of(run, task), strict=True):
-        assert found.output == right.output
-        assert found.score == pytest.approx(right.score, rel=1e-4, abs=1e-5)
-        assert_alike(found.detail, right.detail)
-    [valid] = (OLD / task / "data").glob("valid.*")
-    scores, wanted = exported.evaluate(valid).values, run.evaluate(valid).values
-    assert scores.keys() == wanted.keys()
-    for name in wanted.keys() - {"seconds"}:
-        assert scores[name] == pytest.approx(wanted[name], rel=1e-4, nan_ok=True), name
+    assert_answers_and_scores_as(exported, run, task)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from recurra.manifest import seal
 from recurra.runs import begin, setup
 from recurra.runtime.hosted import Hosted, hosted
 from recurra.training.progress import Silent
-from tests.exporting.test_export import OLD, TASKS, assert_alike, inputs_of
-from tests.once import made_once
+from tests.exporting.exports import OLD, TASKS, assert_alike, exported_once, inputs_of
 from tests.tasks.test_question_answering import OTHER, ROW, SMALL
 
 BLOCKED = ("torch", "safetensors", "rich", "tokenizers", "triton")
@@ -32,11 +31,7 @@ SOURCE = Path(recurra.__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    def make(here: Path) -> None:
-        for task in TASKS:
-            export(OLD / task / "run", here / task)
-
-    return made_once(tmp_path_factory, "exported", make)
+    return exported_once(tmp_path_factory)
 
 
 def without_torch(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import torch
 
 from recurra.training import compiled
 from recurra.training.trained import Trained, load
-from tests.exporting.test_export import OLD, answers_of, assert_alike, inputs_of
+from tests.exporting.exports import OLD, answers_of, assert_alike, inputs_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* has no manifest.json:UserWarning")
 
