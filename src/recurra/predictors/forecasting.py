@@ -1,4 +1,4 @@
-"""A forecaster: how series go on, as far as the run's horizon, is one function of a program."""
+"""A forecaster: one function of a program predicts the next steps of series, up to the horizon of the run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ForecastingPredictor(Predictor[Forecast]):
     def _together(self, rows: Sequence[Encoded], running: Running) -> Iterator[Forecast]:
         every = Rows.of(rows)
         values, lengths = padded(every, "values", np.float32)
-        # Of rows that all are empty one step is read, which is padding.
+        # Where all rows are empty, one step of padding is read.
         least = max(1, values.shape[1])
         given = {"values": widened(values, least), "lengths": lengths}
         for name in ("future", "past", "gaps"):

@@ -1,4 +1,4 @@
-"""Streams: endless input, of which one element after the other is read, with an answer after each.
+"""Streams: endless input, read element by element, with an answer after each.
 
     outputs, s_t = go_on(x_t, s_{t−1})          s: the states of the network, and what a summary has gathered
 
