@@ -11,14 +11,16 @@ INSTALL_VERIFIED := $(INSTALL) --require-hashes --no-deps --only-binary :all: --
 # The checkout itself, from what is installed: with --no-index nothing unverified is fetched for it.
 INSTALL_CHECKOUT := $(INSTALL) --no-index --no-build-isolation --editable
 INSTALLED_LOWEST := .venv-lowest/installed-$(shell cat pyproject.toml lowest.txt | cksum | cut -d' ' -f1)
+INSTALLED_SITE := .venv-site/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 INSTALLED_TRITON := .venv-triton/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
-# Tests run in parallel workers with one torch thread each.
-TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Tests run in parallel workers with one torch thread each. Byte code is kept, also where the environment forbids it: each
+# worker would rewrite the assertions of all files anew, and each of the processes that tests start would compile recurra.
+TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs hashes wheels clean
+.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs site hashes wheels release-check tag clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -51,7 +53,7 @@ slow-test: $(INSTALLED_DEV)
 # Generated Triton, run on the CPU by Triton's interpreter, which works with numpy below 2.3: an environment of its own.
 triton-test: $(INSTALLED_TRITON)
 	$(TEST_ENV) TRITON_INTERPRET=1 .venv-triton/bin/pytest -n $(WORKERS) --timeout 120 --durations 10 \
-	  tests/engines/test_graph_interpreted.py tests/engines/test_scan_interpreted.py \
+	  tests/engines/test_graph_interpreted.py tests/engines/test_scan_interpreted.py tests/engines/test_newton_interpreted.py \
 	  tests/engines/test_triton_source.py tests/products/test_cross_entropy.py \
 	  tests/search/test_triton_kernels.py tests/models/test_searching_by_kernels.py \
 	  tests/wirings/test_fused_interpreted.py tests/wirings/test_advancing_interpreted.py
@@ -69,11 +71,23 @@ docs: $(INSTALLED)
 	$(BIN)/python docs/draw_unrolled.py
 	$(BIN)/python docs/write_settings.py
 
+# The documentation as a site, in an environment of its own: site/index.html opens from disk.
+site: $(INSTALLED_SITE)
+	.venv-site/bin/python docs/site.py
+
 # The two distributions as they are released, in dist/: the wheels are built from the source distribution.
 wheels: $(INSTALLED)
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t sdist -d dist
 	$(BIN)/pip --disable-pip-version-check wheel --quiet --no-index --no-build-isolation --no-deps --wheel-dir dist dist/*.tar.gz ./run
+
+# What users would get: built, looked into, and installed in clean environments, with every extra in one of them.
+release-check: wheels
+	$(PYTHON) tests/release_check.py dist
+
+# The tag of a release, where the version, the changelog and the citation agree and nothing is uncommitted.
+tag:
+	$(PYTHON) tests/release_check.py --tag
 
 # The hashes of all that `make` installs. Versions stay as hashes-dev.txt has them, except where constraints.txt or
 # pyproject.toml ask for others; without that file, the newest are taken. uv lists the wheels of every platform; hatchling and
@@ -101,7 +115,7 @@ define write_hashes
 endef
 
 clean:
-	rm -rf .venv .venv-lowest .venv-triton .venv-hashes
+	rm -rf .venv .venv-lowest .venv-triton .venv-site .venv-hashes site
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -124,6 +138,13 @@ $(INSTALLED_LOWEST):
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --disable-pip-version-check --constraint lowest.txt \
 	  --editable '.[serve,onnx,metrics,data,image,plot,tensorboard]' pytest pytest-xdist pytest-timeout hypothesis playwright
+	touch $@
+
+$(INSTALLED_SITE):
+	rm -rf .venv-site
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	.venv-site/bin/pip install --quiet --disable-pip-version-check --editable '.[serve,sklearn]' 'mkdocs-material==9.8.*'
 	touch $@
 
 $(INSTALLED_TRITON):

@@ -1,4 +1,6 @@
-"""Which files the wheels of the two distributions hold; hatchling calls this, and docs/architecture.md says why.
+"""Which files the wheels of the two distributions hold, and their address; hatchling calls this.
+
+docs/architecture.md says why there are two.
 
 recurra-run holds every module that can be imported with NumPy alone, and the page of `recurra serve`; recurra holds the
 rest and requires recurra-run of its version. That is so for wheels made from the source distribution, which are
@@ -9,12 +11,14 @@ other half.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SOURCE = Path(__file__).parent / "src"
 PACKAGE = "recurra"
@@ -83,6 +87,18 @@ def path_of(module: str) -> str:
     """The file of a module, by its path from src/."""
     file = module.replace(".", "/")
     return f"{file}/__init__.py" if (SOURCE / file).is_dir() else f"{file}.py"
+
+
+class Addresses(MetadataHookInterface):
+    """Gives both the address of the project, where RECURRA_URL says it: in a checkout nobody knows who hosts it."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        address = os.environ.get("RECURRA_URL", "").strip()
+        if not address:
+            return
+        if not address.startswith("https://"):
+            raise ValueError(f"RECURRA_URL = {address!r} is no address: it must begin with https://")
+        metadata["urls"] = {"Source": address}
 
 
 class Halves(BuildHookInterface[Any]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_TRIED = {"torch", "ray", "triton", "ruff", "mypy", "import-linter"}
+NOT_TRIED = {"torch", "ray", "triton", "ruff", "mypy", "import-linter", "mlflow-skinny", "wandb"}
 """No CPU build of the lowest torch is at hand; no test needs the others."""
 
 
@@ -25,10 +25,41 @@ def wanted(extras: list[str] | None = None) -> list[tuple[str, str | None]]:
     listed = [*project["dependencies"], *(each for extra in chosen for each in optional[extra])]
     found = []
     for each in listed:
+        if each.startswith("recurra["):  # other extras, all at once
+            continue
         parts = re.fullmatch(r"([\w-]+)(?:\[\w+\])?(?:>=([\d.]+))?(?:,<[\d.]+)?", each)
         assert parts is not None, each
         found.append((parts[1], parts[2]))
     return found
+
+
+IMPORTED_AS = {
+    "pillow": "PIL",
+    "scikit-learn": "sklearn",
+    "mlflow-skinny": "mlflow",
+    "huggingface-hub": "huggingface_hub",
+}
+"""Packages whose modules are called otherwise."""
+
+
+def imports_of(folders: list[str]) -> str:
+    """All lines of some folders that import something, by a statement or by its name."""
+    texts = (path.read_text("utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    importing = re.compile(r"^.*\b(?:import|from|import_module|importorskip|find_spec|library)\b.*$", re.MULTILINE)
+    return "\n".join(line for text in texts for line in importing.findall(text))
+
+
+def test_every_extra_has_code_that_imports_its_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {name: each for name, each in project["optional-dependencies"].items() if name not in ("all", "dev")}
+    code = imports_of(["src", "examples"])
+    idle = [
+        f"{extra}: {package}"
+        for extra in extras
+        for package, _ in wanted([extra])
+        if not re.search(rf"\b{IMPORTED_AS.get(package, package)}\b", code)
+    ]
+    assert not idle
 
 
 def pinned(file: str) -> dict[str, str]:
