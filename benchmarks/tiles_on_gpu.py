@@ -55,14 +55,14 @@ class Job(NamedTuple):
     tile: Tile
 
 
-def candidates(shape: tuple[int, int, int], weights: int, size: int) -> Iterator[Tile]:
+def candidates(shape: tuple[int, int, int], terms: int, size: int) -> Iterator[Tile]:
     """Tiles of which all programs fit on an H200."""
     B, _, H = shape
     found = [Tile(*each, part=part) for each in RESIDENT for part in (512, 128) if part == 512 or each in SPLIT]
     found += [Tile(rows, units, warps, chunk, stages) for rows, units, warps, chunk, stages in READ]
     for tile in found:
         across, down = tile.grid(H, B)
-        held = 0 if tile.chunk else (weights * tile.units + tile.rows) * H * size
+        held = 0 if tile.chunk else (terms * tile.units + tile.rows * H) * size
         if across * down <= 132 and tile.rows <= max(16, B) and held <= ON_CHIP:
             yield tile
 
@@ -167,7 +167,7 @@ def jobs_of(cell: str, shape: tuple[int, int, int], kind: str) -> list[Job]:
         kernel = persistent_of(plan, direction, tuple(plan.d_outputs[1:]) if direction == "backward" else ())
         if kernel is not None:
             size = torch.empty((), dtype=TYPES[kind]).element_size()
-            found += [Job(cell, shape, kind, direction, tile) for tile in candidates(shape, kernel.weights, size)]
+            found += [Job(cell, shape, kind, direction, tile) for tile in candidates(shape, kernel.terms, size)]
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.recording import refuse_while_recording, twin
 
 WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -44,7 +44,9 @@ class Padded(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch has no padding."""
+        """Whether the batch has no padding; in a program that torch records for any lengths, it may have some."""
+        if torch.compiler.is_compiling():
+            return False
         # As a list: torch takes longer to compare a few numbers than Python does.
         return bool(self.lengths.tolist() == [self.values.shape[1]] * len(self.lengths))
 
@@ -90,6 +92,11 @@ class Padded(NamedTuple):
 
     def checked(self) -> Padded:
         """Returns itself, or raises a DataError if the values or the lengths are invalid."""
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+            raise ConfigError(
+                "torch.jit.trace would keep the number of steps and the lengths of this batch for all others: use "
+                "torch.export.export, or `recurra export`."
+            )
         if not isinstance(self.values, Tensor):
             raise DataError(f"the values of a Padded batch must be a tensor, but are a {type(self.values).__name__}.")
         if self.values.dim() < 2:
@@ -110,6 +117,8 @@ class Padded(NamedTuple):
             )
         if self.lengths.device.type != "cpu":
             raise DataError(f"lengths must be on the CPU, but are on {self.lengths.device}. Call lengths.cpu().")
+        if torch.compiler.is_compiling():  # the numbers are not known yet
+            return Padded(self.values, self.lengths.long())
         lengths = self.lengths.tolist()
         if rows and (longest := max(lengths)) > steps:
             row = lengths.index(longest)
@@ -234,6 +243,15 @@ def beside(numbers: Tensor, like: Tensor) -> Tensor:
         return known
     refuse_while_recording(like, "a tensor")
     return numbers.pin_memory().to(like.device, non_blocking=True)  # from other memory, Python would wait for the copy
+
+
+def exact(numbers: Tensor) -> Tensor:
+    """Numbers in float64; of a device that has none, such as mps, on the CPU.
+
+    >>> exact(torch.tensor([True, False])).tolist()
+    [1.0, 0.0]
+    """
+    return numbers.cpu().double() if numbers.device.type == "mps" else numbers.double()
 
 
 def coarser(size: int, *, parts: int = 4, least: int = 4) -> int:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -48,6 +48,7 @@ SIZES = st.integers(1, 70)
 
 
 @pytest.mark.parametrize(("dtype", "machine"), KINDS)
+@settings(max_examples=settings().max_examples // 2)
 @given(rows=st.integers(0, 110), depth=SIZES, width=SIZES, has_bias=st.booleans(), cut=st.data())
 def test_some_rows_times_some_of_a_weight(
     dtype: Number, machine: tuple[int, int], rows: int, depth: int, width: int, has_bias: bool, cut: st.DataObject
@@ -68,6 +69,7 @@ def test_some_rows_times_some_of_a_weight(
 
 
 @pytest.mark.parametrize(("dtype", "machine"), KINDS)
+@settings(max_examples=settings().max_examples // 2)
 @given(depth=SIZES, width=SIZES, extra=st.integers(0, 3), down=st.booleans(), cut=st.data())
 def test_one_row_times_some_of_a_weight(
     dtype: Number, machine: tuple[int, int], depth: int, width: int, extra: int, down: bool, cut: st.DataObject

@@ -7,9 +7,13 @@ import torch
 
 from recurra import EngineError, Padded, Recurrent
 from recurra.cells.lstm import LSTM
+from recurra.engines.choice import by_cost
 from recurra.engines.engine import Work
 from recurra.engines.graph import Graph, Workspaces, rows_like, steps_like
+from recurra.engines.report import Replayed
+from recurra.engines.scan import Scan
 from recurra.engines.triton_kernels import is_interpreted
+from recurra.engines.vendor import Vendor
 from recurra.engines.workspace import Workspace
 from tests.engines.test_triton_source import plan_of
 
@@ -55,3 +59,56 @@ def test_a_kernel_that_gave_up_waiting_is_an_error() -> None:
 def test_products_of_float32_without_matrix_units_cost_more_than_those_of_half_precision() -> None:
     work = Work(LSTM, 1, 32, 64, 512, 512, 2048, 2048 * 512, 0, True, "cuda", torch.float32, False, 1, True)
     assert Graph().cost(work._replace(autocast=True)) < Graph().cost(work)
+
+
+MEASURED = {  # milliseconds of an LSTM in bfloat16 inside a CUDA graph: of cuDNN, and of this engine
+    (1, 128, 512): (1.556, 0.92),
+    (32, 64, 512): (0.921, 0.580),
+    (128, 50, 512): (0.878, 0.650),
+    (64, 64, 1024): (1.373, 1.088),
+    (256, 100, 1024): (3.765, 3.129),
+    (64, 512, 768): (9.681, 6.742),
+    (16, 1024, 2048): (25.844, 22.369),
+}
+
+
+def layer_of(rows: int, steps: int, units: int) -> Work:
+    weights = 4 * units * units
+    return Work(LSTM, 1, rows, steps, units, units, 4 * units, weights, 0, True, "cuda", torch.bfloat16, False, 1, True)
+
+
+@pytest.mark.parametrize(("shape", "times"), MEASURED.items(), ids=str)
+def test_inside_a_graph_the_estimates_are_those_of_replayed_kernels(
+    shape: tuple[int, int, int], times: tuple[float, float]
+) -> None:
+    work = layer_of(*shape)._replace(graphed=True)
+    found = (1e3 * Vendor().cost(work), 1e3 * Graph().cost(work))
+    assert found == pytest.approx(times, rel=0.12)
+    able = [engine.name for engine in by_cost(work) if engine.name in ("vendor", "graph", "loop")]
+    assert able == ["graph", "vendor", "loop"]
+
+
+def test_called_from_python_a_short_lstm_stays_with_the_vendor() -> None:
+    work = layer_of(128, 50, 512)
+    assert Vendor().cost(work) < Graph().cost(work)
+
+
+def test_a_linear_cell_is_scanned_inside_a_graph_too() -> None:
+    work = layer_of(16, 4096, 256)._replace(weights=0, width=512, graphed=True)
+    assert Scan().cost(work) < Graph().cost(work)
+
+
+def test_float32_stays_with_the_vendor_inside_a_graph() -> None:
+    work = layer_of(128, 50, 512)._replace(dtype=torch.float32, graphed=True)
+    assert Vendor().cost(work) < Graph().cost(work)
+
+
+def test_the_report_says_which_engine_runs_inside_a_graph_and_why() -> None:
+    [layer] = Recurrent("lstm", 3, 4).engine_report().layers
+    assert layer.replayed is None, "on a CPU nothing is replayed"
+    layer = layer._replace(engine=Vendor(), replayed=Replayed(Graph(), 1.35))
+    assert layer.lines(1)[-1] == (
+        "    in steps that are replayed from a CUDA graph: graph (there the host's time does not count, and vendor is "
+        "estimated 1.4 times as slow)"
+    )
+    assert layer.engines_in_words() == "vendor, and graph where steps are replayed"

@@ -9,8 +9,10 @@ import torch
 
 from recurra import Padded, Recurrent
 from recurra.engines.graph import WORKSPACES
+from recurra.engines.persistent_source import Persistent
 from recurra.engines.tiles import Tile
 from recurra.engines.triton_kernels import is_interpreted
+from recurra.engines.triton_source import power_of_two
 from recurra.recording import recording
 from recurra.stacks.recurrent import States
 from tests.engines.comparison import assert_agree, everything
@@ -33,17 +35,19 @@ def single(rnn: Recurrent, lengths: list[int]) -> tuple[Padded, States]:
     return Padded(x.values.float(), x.lengths), lowered
 
 
-TILES = {
-    "one kernel": Tile(16, 16, 4),
-    "one kernel in chunks": Tile(16, 16, 4, chunk=16),
-    "step by step": None,
-}
+CHUNKS = {"one kernel": 0, "one kernel in chunks": 16, "step by step": None}
 
 
-@pytest.fixture(params=list(TILES))
+def tile(kernel: Persistent, chunk: int | None) -> Tile | None:
+    """One program for all units, or columns of products: the interpreter runs programs one after the other."""
+    rows = 1 if kernel.is_rowwise else 16
+    return None if chunk is None else Tile(rows, max(16, power_of_two(kernel.units)), 4, chunk=chunk)
+
+
+@pytest.fixture(params=list(CHUNKS))
 def _each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All steps in one kernel, where a cell allows it, its matrices on the chip or read in chunks; or step by step."""
-    monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda *_: TILES[request.param])
+    monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda kernel, *_: tile(kernel, CHUNKS[request.param]))
     WORKSPACES.idle.clear()
     yield
     WORKSPACES.idle.clear()

@@ -77,7 +77,8 @@ def test_a_grid_that_never_meets_gives_up_and_says_so(monkeypatch: pytest.Monkey
         [workspace] = [
             each for of_key in WORKSPACES.idle.values() for each in of_key if each.counted and each.rows == 4
         ]
-        workspace.counted += 1_000_000  # as if programs were awaited that do not exist
+        for kernel in workspace.counted:
+            workspace.counted[kernel] += 1_000_000  # as if programs were awaited that do not exist
         rnn(x)
         torch.cuda.synchronize()
         with pytest.raises(Exception, match="gave up; its results are wrong"):
@@ -166,9 +167,9 @@ def test_auto_takes_the_graph_engine_for_a_cell_that_cudnn_does_not_have() -> No
 class Decoding:
     """A wiring and a batch for it."""
 
-    def __init__(self, wiring: str, attention: Any, **options: Any) -> None:
+    def __init__(self, wiring: str, attention: Any, cell: str = "gru", **options: Any) -> None:
         torch.manual_seed(0)
-        self.wiring: Any = built(Wiring, wiring, Shape("gru", 24, (32,), 16, 0, 32, attention, **options)).cuda()
+        self.wiring: Any = built(Wiring, wiring, Shape(cell, 24, (32,), 16, 0, 32, attention, **options)).cuda()
         self.x = torch.randn(13, 7, 24, device="cuda", requires_grad=True)
         self.memory = torch.randn(13, 11, 16, device="cuda", requires_grad=True)
         self.mask = torch.arange(11, device="cuda") < torch.arange(13, device="cuda").unsqueeze(1)
@@ -206,6 +207,34 @@ def test_a_replayed_decoder_is_the_loop(wiring: str, attention: Any) -> None:
         features, weights = decoding.run("loop")
         expected = [features, weights, *decoding.gradients(features)]
     assert any(graphs for room in LOOPS.known[decoding.wiring] for graphs in room.graphs.values())
+
+
+def test_attention_outside_replays_the_graph_engine_where_cudnn_runs_when_called() -> None:
+    decoding = Decoding("outside", "bilinear", cell="lstm")
+    features, _ = decoding.run("loop")
+    expected = [features, *decoding.gradients(features)]
+    with torch.autocast("cuda", torch.bfloat16):
+        [layer] = decoding.wiring.cells.engine_report(Padded.full(decoding.x)).layers
+        assert layer.engines_in_words() == "vendor, and graph where steps are replayed"
+        for _ in range(4):
+            features, _ = decoding.run()
+            found = [features, *decoding.gradients(features)]
+            for a, b in zip(found, expected, strict=True):
+                assert ((a.double() - b.double()).norm() / b.double().norm()).item() < 3e-2
+    assert any(graphs for room in LOOPS.known[decoding.wiring] for graphs in room.graphs.values())
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_newton_finds_what_the_loop_computes(activation: str) -> None:
+    rnn = Recurrent({"name": "ind_rnn", "activation": activation}, 12, 70, bidirectional=True).cuda()
+    x = Padded(torch.randn(3, 2000, 12, device="cuda"), torch.tensor([2000, 1, 1777]))
+    x = x.zeroed()
+    found = []
+    for rnn.engine in ("newton", "loop"):
+        outputs = rnn(x)[0].values
+        found.append([outputs, *torch.autograd.grad(outputs.square().mean(), list(rnn.parameters()))])
+    for ours, theirs in zip(*found, strict=True):
+        assert ((ours - theirs).norm() / theirs.norm()).item() < 1e-4
 
 
 def test_several_batches_may_wait_for_their_backward_passes() -> None:

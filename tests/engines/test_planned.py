@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from recurra.engines.c_passes import Compiled
 from recurra.engines.plan import Plan, make_plan
 from recurra.engines.trace import trace
 from tests.engines.comparison import assert_agree, everything
+from tests.forked import Ended, Forks, forks
 from tests.variants import batch, model, random_states
 
 
@@ -369,21 +369,29 @@ rnn(x); print("right")
 """
 
 
-def run_script(**environment: str) -> subprocess.CompletedProcess[str]:
+Script = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    with forks(tmp_path_factory.mktemp("forks")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run_script(processes: Forks) -> Script:
+    """Runs the script in a process with this environment."""
     # Root may write anywhere: a cache that cannot be written is a path below a file.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, check=False, timeout=60
-    )
+    return lambda **environment: processes.wait(processes.start(SCRIPT, environment))
 
 
-def test_without_a_compiler_the_answer_is_right_and_one_line_says_so(tmp_path: Path) -> None:
+def test_without_a_compiler_the_answer_is_right_and_one_line_says_so(run_script: Script, tmp_path: Path) -> None:
     done = run_script(CC="no-such-compiler", RECURRA_CACHE=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
     assert done.stderr.count("recurra: no C compiler was found") == 1
 
 
-def test_a_compiler_may_have_a_launcher_and_arguments(tmp_path: Path) -> None:
+def test_a_compiler_may_have_a_launcher_and_arguments(run_script: Script, tmp_path: Path) -> None:
     launcher = tmp_path / "cc launcher"
     launcher.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\nexec "$@"\n')
     launcher.chmod(0o755)
@@ -400,7 +408,7 @@ def test_a_command_that_cannot_be_run_is_no_compiler(command: str, monkeypatch: 
     assert c_library.compiler.__wrapped__() is None
 
 
-def test_a_compiler_that_fails_is_done_without(tmp_path: Path) -> None:
+def test_a_compiler_that_fails_is_done_without(run_script: Script, tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho cannot compile today >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -409,7 +417,7 @@ def test_a_compiler_that_fails_is_done_without(tmp_path: Path) -> None:
     assert "failed: cannot compile today" in done.stderr
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_done_without(run_script: Script, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = run_script(RECURRA_CACHE=str(tmp_path / "file" / "cache"))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
@@ -418,14 +426,14 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(run_script: Script, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache as the first run leaves it, to be copied: the libraries of the row passes and of the products."""
     folder = tmp_path_factory.mktemp("filled")
     assert run_script(RECURRA_CACHE=str(folder)).stdout == "right\n"
     return folder
 
 
-def test_a_broken_library_in_the_cache_is_compiled_again(filled: Path, tmp_path: Path) -> None:
+def test_a_broken_library_in_the_cache_is_compiled_again(run_script: Script, filled: Path, tmp_path: Path) -> None:
     cache = shutil.copytree(filled, tmp_path / "cache")
     for library in cache.glob("*/*.so"):
         library.write_bytes(b"broken")
@@ -437,7 +445,9 @@ def test_a_broken_library_in_the_cache_is_compiled_again(filled: Path, tmp_path:
 
 
 @pytest.mark.parametrize("what", ["passes", "products"])
-def test_a_library_that_computes_something_else_is_not_trusted(what: str, filled: Path, tmp_path: Path) -> None:
+def test_a_library_that_computes_something_else_is_not_trusted(
+    what: str, run_script: Script, filled: Path, tmp_path: Path
+) -> None:
     cache = shutil.copytree(filled, tmp_path / "cache")
     compiler = c_library.compiler()
     assert compiler is not None
@@ -453,17 +463,10 @@ def test_a_library_that_computes_something_else_is_not_trusted(what: str, filled
     assert "differs from torch" in done.stderr
 
 
-def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RECURRA_CACHE": str(tmp_path)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-        )
-        for _ in range(2)
-    ]
-    for process in started:
-        stdout, stderr = process.communicate(timeout=60)
-        assert (stdout, stderr) == (b"right\n", b"")
+def test_two_processes_may_compile_at_once(processes: Forks, tmp_path: Path) -> None:
+    started = [processes.start(SCRIPT, {"RECURRA_CACHE": str(tmp_path)}) for _ in range(2)]
+    for number in started:
+        assert processes.wait(number) == (0, "right\n", "")
     [folder] = tmp_path.iterdir()
     # The row passes and the products, each with its digest.
     assert sorted(path.suffix for path in folder.iterdir()) == [".sha256", ".sha256", ".so", ".so"]

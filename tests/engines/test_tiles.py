@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from recurra.engines.persistent_source import Persistent, persistent
-from recurra.engines.tiles import MOST_NUMBERS, TABLE, Direction, Size, choice, fits
+from recurra.engines.tiles import MOST_NUMBERS, MOST_ROWS, TABLE, Direction, Size, choice, fits
+from recurra.engines.workspace import is_too_large, persistent_of
 from tests.engines.test_triton_source import plan_of
 
 HALF, SINGLE = torch.bfloat16, torch.float32
@@ -45,3 +46,31 @@ def test_all_programs_fit_whatever_the_size(direction: Direction, dtype: torch.d
 def test_float32_without_matrix_units_runs_step_by_step(direction: Direction) -> None:
     assert choice(kernel(True, 512), direction, 32, SINGLE, processors=132, tf32=True) is not None
     assert choice(kernel(True, 512), direction, 32, SINGLE, processors=132, tf32=False) is None
+
+
+@pytest.mark.parametrize("rows", [1, 31, 64, 128, 129])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_where_programs_compute_whole_rows_every_row_has_one(rows: int, direction: Direction) -> None:
+    plan = plan_of("layer norm", 512)
+    kernel = persistent_of(plan, direction)
+    assert kernel is not None
+    assert kernel.is_rowwise
+    tile = choice(kernel, direction, rows, HALF, processors=132, tf32=True)
+    assert (tile is None) == (rows > MOST_ROWS)
+    if tile is not None:
+        programs, _ = tile.grid(kernel.units, rows)
+        assert programs >= tile.rows
+        assert fits(tile, kernel, rows, HALF.itemsize, 132)
+    assert choice(kernel, direction, rows, SINGLE, processors=132, tf32=True) is None
+
+
+def test_wide_rows_run_step_by_step() -> None:
+    kernel = persistent_of(plan_of("layer norm", 1024), "forward")
+    assert kernel is not None
+    assert choice(kernel, "forward", 32, HALF, processors=132, tf32=True) is None
+
+
+@pytest.mark.parametrize("said", ["too many blocks in cooperative launch", "too large in cooperative launch"])
+def test_what_drivers_call_a_grid_that_does_not_fit_is_known(said: str) -> None:
+    assert is_too_large(RuntimeError(f"Triton Error [CUDA]: {said}"))
+    assert not is_too_large(RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"))

@@ -167,10 +167,12 @@ def compiled(command: tuple[str, ...], text: str) -> bytes:
     """The bytes of a library; they do not depend on where it was compiled, so that two processes write the same."""
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         source, built = Path(private, "rows.c"), Path(private, "rows.so")
-        source.write_text(text)
+        source.write_text(text, "utf-8")
         status, said = finished([*command, *FLAGS, "-o", str(built), str(source), "-lm"])
         if status:
-            raise NoCompiler(f"{shlex.join(command)} failed: {(said.strip().splitlines() or ['no word'])[0]}")
+            lines = said.strip().splitlines() or ["no word"]
+            first = next((line for line in lines if "error" in line), lines[0])  # gcc names the function before
+            raise NoCompiler(f"{shlex.join(command)} failed: {first}")
         return built.read_bytes()
 
 

@@ -26,10 +26,13 @@ from recurra.errors import EngineError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded
 
-SINGLE = Single()
+SINGLE, LOOP = Single(), Loop()
 
-ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Graph(), Scan(), Loop())
+ENGINES: tuple[Engine, ...] = (SINGLE, Vendor(), Planned(), Graph(), Scan(), LOOP)
 """All engines that 'auto' chooses from. The last one, the reference, can run everything."""
+
+ON_MPS: tuple[Engine, ...] = (ENGINES[1], LOOP)
+"""Those of them that use operations of torch alone, which its devices share."""
 
 ASKED_FOR: tuple[Engine, ...] = (Newton(),)
 """Those that run only where they are asked for by name."""
@@ -57,6 +60,8 @@ def engine_named(name: str) -> Engine | None:
 
 def choose(wanted: Engine | None, layer: Layer, x: Padded, every: bool = False) -> Engine:
     """The wanted engine, or the cheapest that can; an EngineError says why a wanted one cannot."""
+    if torch.compiler.is_compiling():
+        return _traceable(wanted, layer)
     if wanted is None:
         cheapest_first = by_cost(work_of(layer, x))
         return next(engine for engine in cheapest_first if engine.refusal(layer, x, every) is None)
@@ -69,11 +74,22 @@ def choose(wanted: Engine | None, layer: Layer, x: Padded, every: bool = False) 
     return wanted
 
 
+def _traceable(wanted: Engine | None, layer: Layer) -> Engine:
+    """The loop, which torch.compile and torch.export can read; an EngineError where another one is wanted."""
+    if wanted is None or wanted is LOOP:
+        return LOOP
+    raise EngineError(
+        f"the engine '{wanted.name}' cannot be compiled or exported by torch, for '{layer[0].cell.name}': use engine = "
+        "'auto', which takes the loop there, or 'loop'."
+    )
+
+
 @functools.lru_cache(maxsize=4096)
 def by_cost(work: Work) -> list[Engine]:
     """All engines, the lowest estimated cost first. Whether one can run the layer is asked only when its turn comes:
     the answer may take far longer than the estimate, as a cell must be traced before it is known to have a plan."""
-    return sorted(ENGINES, key=lambda engine: engine.cost(work))
+    known = ENGINES if work.device != "mps" else ON_MPS
+    return sorted(known, key=lambda engine: engine.cost(work))
 
 
 def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recompute: int = 0) -> list[Reading]:
@@ -81,7 +97,7 @@ def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recomput
 
     recompute    keep the state only every so many steps, and compute the rest again on the way back; 0 keeps all
     """
-    stand_in = _instead.get()
+    stand_in = None if torch.compiler.is_compiling() else _instead.get()  # torch cannot read context variables
     engine = choose(engine_named(name), layer, x, every) if stand_in is None else stand_in
     if recompute and torch.is_grad_enabled() and x.values.numel():
         engine = Recomputed(engine, recompute)
@@ -96,7 +112,7 @@ def read_stack(
     In a plain stack each layer reads the outputs of the one before it, both directions side by side, from start
     states. Answers with the outputs of the last layer and the final states of all.
     """
-    for engine in () if is_replaced() else STACK_ENGINES:
+    for engine in () if torch.compiler.is_compiling() or is_replaced() else STACK_ENGINES:
         if name in ("auto", engine.name) and engine.reads_stack(cells, x):
             return engine.run_stack(cells, x.values, backward)
     return None
@@ -104,7 +120,7 @@ def read_stack(
 
 def is_replaced() -> bool:
     """Whether one engine runs all layers at present (`instead`)."""
-    return _instead.get() is not None
+    return not torch.compiler.is_compiling() and _instead.get() is not None
 
 
 def parts_of(reader: DirectedCell, x: Padded) -> AnyState:

@@ -6,6 +6,9 @@ with B rows, T steps, H units, U the recurrent weights, and G gates: as many as 
 makes, 4 for an LSTM. A `Rates` holds the five rates of one engine. They were fitted to times measured by
 benchmarks/engine_costs.py, which prints both. The projection of the inputs is the same for every engine. Only ratios
 between engines matter: a machine that is twice as fast as the one measured is twice as fast for all of them.
+
+On a GPU, a layer that is called takes the time in which the host launches its kernels; one that is replayed as a part
+of a CUDA graph takes what the kernels take. Engines have rates for both, and `Work.graphed` says which count.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from recurra.cells.weights import leaves
 from recurra.engines.c_library import compiler
 from recurra.engines.engine import Layer, Work
 from recurra.padding import Padded
+from recurra.recording import is_graphed
 
 
 def work_of(layer: Layer, x: Padded) -> Work:
@@ -51,6 +55,7 @@ def work_of(layer: Layer, x: Padded) -> Work:
         torch.is_autocast_enabled(device),
         torch.get_num_threads(),
         compiler() is not None,
+        device == "cuda" and is_graphed(),
     )
 
 
@@ -86,12 +91,17 @@ class Estimate(NamedTuple):
         return (self.training if work.training else self.inference).seconds(work)
 
 
+def in_graph(rates: Rates) -> Estimate:
+    """An estimate for layers inside a CUDA graph, from rates measured in training; inference is taken for a half."""
+    return Estimate(rates, Rates(*(rate / 2 for rate in rates)))
+
+
 def terms(work: Work) -> tuple[float, float, float, float, float]:
     """How often each rate counts: calls, gates, weights, numbers, products."""
     wide = 2 if work.dtype == torch.float64 else 1
     steps = work.readers * work.steps
     numbers, products = steps * work.rows * work.width, steps * work.rows * work.weights
-    gates = steps * work.width / work.hidden_size * (AUTOCAST if work.autocast else 1)
+    gates = steps * work.width / work.hidden_size * (AUTOCAST if work.autocast and not work.graphed else 1)
     return work.readers, gates, wide * steps * work.weights, wide * numbers, wide * products / work.threads
 
 

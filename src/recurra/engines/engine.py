@@ -53,6 +53,7 @@ class Work(NamedTuple):
     autocast: bool
     threads: int
     has_compiler: bool
+    graphed: bool = False  # whether it is recorded as a CUDA graph: launching its kernels then takes no time
 
 
 class Engine(Protocol):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from recurra.engines.cost import Estimate, Rates
+from recurra.engines.cost import Estimate, Rates, in_graph
 from recurra.engines.engine import Layer, Reading, Work, only_looped
 from recurra.engines.pieces import pieces_of
 from recurra.engines.plan import Plan
@@ -25,7 +25,7 @@ from recurra.engines.values import NoPlan
 from recurra.engines.workspace import Workspace, in_one_piece, kernels_of, nothing_carried
 from recurra.padding import Padded
 from recurra.products.triton_here import has_triton
-from recurra.recording import is_recording
+from recurra.recording import is_graphed
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -36,6 +36,11 @@ HALF = Estimate(
 SINGLE = Estimate(  # products without the matrix units, where cuDNN has tf32
     training=Rates(call=2.2e-3, gate=6e-6, product=2e-14), inference=Rates(call=800e-6, gate=3e-6, product=1e-14)
 )
+
+# Inside a graph of somebody else's: of an LSTM in bfloat16 at the seven shapes of benchmarks/results/cells_on_gpu.txt,
+# each within 9 %. In float32 without the time of a call; that was not measured.
+HALF_IN_GRAPH = in_graph(Rates(call=20e-6, gate=1.67e-6, weight=7.6e-13, number=2.18e-11))
+SINGLE_IN_GRAPH = in_graph(SINGLE.training._replace(call=20e-6))
 
 MOST_MEMORY = 0.25
 """The share of a GPU's memory that idle workspaces may keep."""
@@ -72,7 +77,9 @@ class Graph:
         return None
 
     def cost(self, work: Work) -> float:
-        return (HALF if work.autocast or work.dtype != torch.float32 else SINGLE).seconds(work)
+        if work.autocast or work.dtype != torch.float32:
+            return (HALF_IN_GRAPH if work.graphed else HALF).seconds(work)
+        return (SINGLE_IN_GRAPH if work.graphed else SINGLE).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         readings = []
@@ -234,7 +241,7 @@ class Workspaces:
         kinds: tuple[torch.dtype, ...] = (),
     ) -> Lease:
         """kinds: the types of the weights, of which a workspace holds copies."""
-        if is_recording() or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        if is_graphed() or (device.type == "cuda" and torch.cuda.is_current_stream_capturing()):
             # Somebody records a graph of their own: memory that belongs to it, used by nobody else.
             return Lease(Workspace(plan, rows, steps, dtype, device, is_for_one=True), 0)
         rows = rows if is_full else rows_like(rows)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from recurra.cells import AnyState
 from recurra.cells.cell import fields
-from recurra.engines.cost import Estimate, Rates
+from recurra.engines.cost import Estimate, Rates, in_graph
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work
 from recurra.padding import Padded
 
@@ -18,6 +18,7 @@ ON_CPU = Estimate(
     inference=Rates(call=95e-6, gate=8.5e-6, weight=8.5e-11, number=3.8e-9, product=2.2e-11),
 )
 ON_GPU = Estimate(training=Rates(call=600e-6, gate=115e-6), inference=Rates(call=200e-6, gate=33e-6))
+IN_GRAPH = in_graph(Rates(call=20e-6, gate=15e-6))  # not measured: some ten small kernels a gate, forward and back
 
 
 class Loop:
@@ -29,7 +30,9 @@ class Loop:
         return None
 
     def cost(self, work: Work) -> float:
-        return (ON_CPU if work.device == "cpu" else ON_GPU).seconds(work)
+        if work.device == "cpu":
+            return ON_CPU.seconds(work)
+        return (IN_GRAPH if work.graphed else ON_GPU).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]
@@ -49,7 +52,7 @@ def read_inputs(reader: DirectedCell, inputs: Padded, every: bool) -> Reading:
     if reader.backward:
         states.reverse()
     after_each = [over_time(column, inputs) for column in zip(*states, strict=True)] or [
-        inputs.values.new_zeros(len(inputs.lengths), 0, field.shape[-1]) for field in reader.state
+        inputs.values.new_zeros(inputs.lengths.shape[0], 0, field.shape[-1]) for field in reader.state
     ]
     return Reading(after_each[0], reader.cell.State(*after_each) if every else state)
 
@@ -61,7 +64,7 @@ def read_parts(reader: DirectedCell, x: Padded) -> AnyState:
         parts.reverse()
     if not parts:
         # Without a step there is nothing to show; one on zeros tells the names and sizes.
-        shown = read_parts(reader, Padded.full(x.values.new_zeros(len(x.lengths), 1, x.values.shape[-1])))
+        shown = read_parts(reader, Padded.full(x.values.new_zeros(x.lengths.shape[0], 1, x.values.shape[-1])))
         return type(shown)(*(part[:, :0] for part in shown))
     return type(parts[0])(*(over_time(column, x) for column in zip(*parts, strict=True)))
 

@@ -1,5 +1,8 @@
 """Cells whose units see only themselves, in parallel over time: Newton's method on all steps at once.
 
+On a GPU, float32 batches take kernels that look for the states between chunks of steps alone (newton_on_gpu.py). All
+others take operations of torch, on all states:
+
 All states together solve h_t = f(x_t, h_{t-1}). Around states h⁰ that are nearly right this is a linear recurrence,
 
     h_t = D_t ∘ h_{t-1} + (f_t - D_t ∘ h⁰_{t-1}),       f_t = f(x_t, h⁰_{t-1}),  D_t = ∂f_t/∂h⁰_{t-1}, a diagonal
@@ -25,7 +28,7 @@ from torch import Tensor
 from recurra.cells import AnyCell, Wrapper
 from recurra.cells.elman import ElmanState
 from recurra.cells.weights import leaves, replaced
-from recurra.engines import scan_on_gpu
+from recurra.engines import newton_on_gpu, scan_on_gpu
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.planned import Run
 from recurra.engines.planning import PLANS, row_tensors
@@ -36,7 +39,7 @@ from recurra.engines.vendor import last_real
 from recurra.engines.workspace import products_of
 from recurra.errors import EngineError
 from recurra.padding import Padded
-from recurra.recording import is_recording
+from recurra.recording import is_graphed
 
 TIMES = 10
 """How often the recurrence is solved, for an estimate."""
@@ -59,7 +62,7 @@ class Newton:
             return reason
         if x.values.dtype not in SMALL or torch.is_autocast_enabled(x.values.device.type):
             return "Newton's method needs float32 or float64"
-        if is_recording() or (x.values.is_cuda and torch.cuda.is_current_stream_capturing()):
+        if is_graphed() or (x.values.is_cuda and torch.cuda.is_current_stream_capturing()):
             return "how often it must go over all steps is not known when a graph is recorded"
         reasons = (obstacle(reader, x) for reader in layer)
         return next((reason for reason in reasons if reason is not None), None)
@@ -94,6 +97,8 @@ def obstacle(reader: DirectedCell, x: Padded) -> str | None:
 
 def read(reader: DirectedCell, x: Padded, every: bool) -> Reading:
     """One cell over one batch. A backward reader is a forward one on reversed rows."""
+    if (reading := newton_on_gpu.read(reader, x, every)) is not None:
+        return reading
     cell, (start,), fixed, backward, _ = reader
     inputs = cell.project(x.values, fixed)
     inputs = Padded(inputs, x.lengths).reversed().values if backward else inputs
@@ -136,7 +141,7 @@ class Solved(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         if is_differentiated(gradients):
-            raise EngineError("second derivatives are not supported by the engine 'newton'. Use engine = 'loop'.")
+            raise newton_on_gpu.second_derivatives()
         (g,), (inputs, start, h, *_) = gradients, ctx.saved_tensors
         cell: AnyCell = ctx.cell
         fixed = replaced(ctx.fixed, Tensor, lambda leaf: leaf.detach().requires_grad_(leaf.requires_grad))  # type: ignore[type-var]

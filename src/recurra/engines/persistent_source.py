@@ -69,8 +69,9 @@ class Persistent:
     products: tuple[StepProduct, ...]
     units: int
     gates: int  # the largest number of gates that are multiplied at once, up to a power of two
-    weights: int  # how many columns of matrices one unit has, each as long as there are units
+    terms: int  # how many numbers of matrices belong to one unit
     passes: int  # how often a program counts itself as done at each step
+    is_rowwise: bool = False  # a program computes whole rows, and columns of products instead of units
 
 
 class Share(NamedTuple):
@@ -140,7 +141,7 @@ def persistent(
         tuple(writer.products),
         writer.units,
         max(share.columns for share in writer.shares),
-        sum(share.columns * share.terms for share in writer.shares) // writer.units,
+        sum(share.columns * share.terms for share in writer.shares),
         len(phases.passes),
     )
 

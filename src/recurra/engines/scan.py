@@ -12,7 +12,7 @@ from torch import Tensor
 from recurra.cells import AnyCell, Cell, Wrapper
 from recurra.cells.weights import leaves, replaced
 from recurra.engines import scan_on_gpu
-from recurra.engines.cost import Estimate, Rates
+from recurra.engines.cost import Estimate, Rates, in_graph
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.vendor import last_real
@@ -27,6 +27,7 @@ ON_CPU = Estimate(
     training=Rates(call=630e-6, gate=1.5e-6, number=3e-9), inference=Rates(call=300e-6, gate=0.8e-6, number=1.3e-9)
 )
 ON_GPU = Estimate(training=Rates(call=2.3e-3, gate=8e-6), inference=Rates(call=0.8e-3, gate=6e-6))
+IN_GRAPH = in_graph(Rates(call=50e-6, number=8e-12))  # of a min_gru at one shape
 
 
 class Scan:
@@ -41,7 +42,9 @@ class Scan:
         return next((reason for reason in reasons if reason is not None), None)
 
     def cost(self, work: Work) -> float:
-        return (ON_CPU if work.device == "cpu" else ON_GPU).seconds(work)
+        if work.device == "cpu":
+            return ON_CPU.seconds(work)
+        return (IN_GRAPH if work.graphed else ON_GPU).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
         return [read(reader, x, every) for reader in layer]

@@ -246,10 +246,7 @@ class ScanSteps(torch.autograd.Function):
         ctx: Any, run: Run, settings: Settings, inputs: Tensor, start: Tensor, *others: Tensor
     ) -> tuple[Tensor, Tensor]:
         h, final = Scanned(run, settings, inputs, start, others).forward(settings.dtype)
-        if run.training:
-            ctx.set_materialize_grads(False)
-            ctx.run, ctx.settings = run, settings
-            ctx.save_for_backward(inputs, start, *others, h)
+        keep(ctx, run, settings, inputs, start, *others, h)
         return h, final
 
     @staticmethod
@@ -268,6 +265,14 @@ class ScanSteps(torch.autograd.Function):
         needed = ctx.needs_input_grad[4 + run.row_count :]
         of_weights = weight_gradients(run.plan, scanned.weights, sums, needed)
         return None, None, d_inputs, d_start, *(None for _ in range(run.row_count)), *of_weights
+
+
+def keep(ctx: Any, run: Run, settings: Settings, *tensors: Tensor) -> None:
+    """Keep what ScanSteps.fast reads on the way back, in training."""
+    if run.training:
+        ctx.set_materialize_grads(False)
+        ctx.run, ctx.settings = run, settings
+        ctx.save_for_backward(*tensors)
 
 
 @functools.lru_cache(maxsize=256)

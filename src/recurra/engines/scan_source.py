@@ -99,20 +99,34 @@ class ScanWriter(UnitWriter):
         self.slope = ""  # what stands for the gradient of h
         self.stores: list[str] = []  # what is written after the last of them
 
+    # What a forward step n does
+
+    def state_before(self, n: int) -> list[str]:
+        return [f"s{n} = h", *self.reset(n)]
+
+    def to_its_end(self, n: int) -> None:
+        """The product of the decays so far, and the state; neither is stored before the chunk ends."""
+        new = self.written(self.plan.trace.new_states[0])
+        decay = self.written(self.plan.trace.d_states[0], slope="1.0")
+        self.lines += [f"p = tl.where(is{n}, p * {self.cut(decay, n)}, p)", f"h = tl.where(is{n}, {new}, h)"]
+
+    def to_its_state(self, n: int) -> None:
+        """The state, which is stored."""
+        new = self.written(self.plan.trace.new_states[0])
+        self.lines.append(f"h = tl.where(is{n}, {new}, h)")
+        place = f"out + b * out_row + (t + {n}) * out_step + j"
+        self.stores.append(f"tl.store({place}, o{n}, mask=k & (t + {n} < steps))")
+        self.lines.append(f"o{n} = tl.where(is{n}, h, 0.0)")
+
     # The four kernels
 
     def forward_ends(self) -> str:
-        def step(n: int) -> None:
-            new = self.written(self.plan.trace.new_states[0])
-            decay = self.written(self.plan.trace.d_states[0], slope="1.0")
-            self.lines += [f"p = tl.where(is{n}, p * {self.cut(decay, n)}, p)", f"h = tl.where(is{n}, {new}, h)"]
-
         return self.printed(
             "scan_forward_ends",
             "products, ends",
             ["h = tl.zeros((BLOCK,), tl.float32)", "p = h + 1.0", "t = c * size"],
-            lambda n: [f"s{n} = h", *self.reset(n)],
-            step,
+            self.state_before,
+            self.to_its_end,
             [
                 "tl.store(products + c * apart + at, p, mask=k)",
                 "tl.store(ends + c * apart + at, h, mask=k)",
@@ -121,13 +135,6 @@ class ScanWriter(UnitWriter):
         )
 
     def forward_steps(self) -> str:
-        def step(n: int) -> None:
-            new = self.written(self.plan.trace.new_states[0])
-            self.lines.append(f"h = tl.where(is{n}, {new}, h)")
-            place = f"out + b * out_row + (t + {n}) * out_step + j"
-            self.stores.append(f"tl.store({place}, o{n}, mask=k & (t + {n} < steps))")
-            self.lines.append(f"o{n} = tl.where(is{n}, h, 0.0)")
-
         return self.printed(
             "scan_forward_steps",
             "products, ends, start, final, out, out_row, out_step",
@@ -136,8 +143,8 @@ class ScanWriter(UnitWriter):
                 "h = carried(h, products, ends, at, apart, 0, 1, tl.program_id(1), k)",
                 "t = c * size",
             ],
-            lambda n: [f"s{n} = h", *self.reset(n)],
-            step,
+            self.state_before,
+            self.to_its_state,
             ["if tl.program_id(1) == tl.num_programs(1) - 1:", "    tl.store(final + at, h, mask=k)"],
             after=1,
         )

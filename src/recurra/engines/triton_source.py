@@ -344,14 +344,8 @@ class KernelWriter:
         to the next."""
         for buffer, is_written in self.arguments:
             name = self.pointer(buffer, is_written)
-            if buffer.place is Place.SHARED:
-                continue
-            at = f"{name} + b * {name}_row"
-            if buffer.place is Place.TURNS:
-                at += f" + ({'t' if is_written else '(t + 1)'} % 2) * {name}_step"
-            elif buffer.place is not Place.ROWS:
-                at += f" + t * {name}_step"
-            yield f"{name} = {at}  # {buffer.name}"
+            if buffer.place is not Place.SHARED:
+                yield f"{name} = {address(buffer, is_written, name)}  # {buffer.name}"
         if self.scratch:
             yield f"s = scratch + b * {self.scratch}"
 
@@ -658,6 +652,16 @@ class KernelWriter:
         self.count += 1
         self.lines.append(f"v{self.count} = {code}")
         return f"v{self.count}"
+
+
+def address(buffer: Buffer, is_written: bool, name: str) -> str:
+    """Where the numbers of row b at step t begin in a buffer that starts at a pointer of this name."""
+    at = f"{name} + b * {name}_row"
+    if buffer.place is Place.TURNS:  # two copies: a step reads what the step before it wrote
+        at += f" + ({'t' if is_written else '(t + 1)'} % 2) * {name}_step"
+    elif buffer.place is not Place.ROWS:
+        at += f" + t * {name}_step"
+    return at
 
 
 def reduction(op: str, name: str, axis: int) -> str:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from recurra.cells import GRU, LSTM, AnyCell, Elman, Product, Wrapper
 from recurra.cells.weights import is_bare, leaves
-from recurra.engines.cost import Estimate, Rates
+from recurra.engines.cost import Estimate, Rates, in_graph
 from recurra.engines.engine import DirectedCell, Layer, Reading, Work, only_looped
 from recurra.engines.replay import replayable
 from recurra.padding import Padded, beside
@@ -30,6 +30,8 @@ STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the ot
     inference=Rates(call=130e-6, gate=4e-6, weight=7e-11, number=3.4e-9, product=2.9e-11),
 )
 ON_GPU = Estimate(training=Rates(call=1.3e-3, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
+# Of an LSTM in bfloat16 at the seven shapes of benchmarks/results/cells_on_gpu.txt, each within 6 %.
+IN_GRAPH = in_graph(Rates(call=20e-6, gate=2.97e-6, weight=6.4e-13, number=2.25e-11))
 
 
 class Kernel(NamedTuple):
@@ -66,7 +68,7 @@ class Vendor:
     def cost(self, work: Work) -> float:
         work = work._replace(steps=work.steps + work.resets)  # one more before each
         if work.device != "cpu":
-            return ON_GPU.seconds(work)
+            return (IN_GRAPH if work.graphed else ON_GPU).seconds(work)
         return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:

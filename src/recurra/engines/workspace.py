@@ -26,6 +26,7 @@ from recurra.engines.c_library import notice
 from recurra.engines.persistent_source import CHUNK, Persistent, persistent
 from recurra.engines.plan import Buffer, Phases, Place, Plan, StepProduct, is_saved
 from recurra.engines.planning import Nodes
+from recurra.engines.rowwise_source import rowwise
 from recurra.engines.tiles import MOST_BLOCKS, Direction, Tile, tile_of
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel, units_of
@@ -91,8 +92,8 @@ class Workspace:
         self.vector_types: dict[Buffer, torch.dtype] = {}  # those of the weights
         self.gradients: dict[tuple[int, ...], WeightGradients] = {}
         self.wholes: dict[tuple[Direction, tuple[Buffer, ...]], Whole | None] = {}
-        self.counted = 0  # how far the counters of persistent kernels have come
-        self.counters = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=device)
+        self.counters: dict[tuple[str, Tile], Tensor] = {}  # of a persistent kernel: how far its programs have come
+        self.counted: dict[tuple[str, Tile], int] = {}
         self.failed = failure_flag(device.type)
         keep(self)
 
@@ -369,13 +370,18 @@ class Workspace:
         addresses = [own.get(buffer) or self.address(buffer) for buffer, _ in kernel.arguments]
         matrices = [self.matrices[product] for product in kernel.products]
         options: dict[str, object] = {} if self.device.type == "cpu" else {"launch_cooperative_grid": True}
+        key = (kernel.source, tile)
+        if key not in self.counters:
+            # Each kernel has its own: another may have other numbers of programs, which count to other sums.
+            self.counters[key] = torch.zeros(MOST_BLOCKS * 32, dtype=torch.int32, device=self.device)
+            self.counted[key] = 0
         try:
             functions([kernel])[kernel.name][tile.grid(kernel.units, self.rows)](
                 T,
                 self.rows,
                 self.lengths,
-                self.counters,
-                self.counted,
+                self.counters[key],
+                self.counted[key],
                 MOST_LOOKS,
                 self.failed,
                 *(part for matrix in matrices for part in (matrix, matrix.stride(0), matrix.stride(1))),
@@ -399,17 +405,12 @@ class Workspace:
             self.wholes = {key: None if key[0] == direction else found for key, found in self.wholes.items()}
             return False
         # Counters are never set back: the next launch goes on from where this one ended.
-        self.counted += T * kernel.passes
+        self.counted[key] += T * kernel.passes
         return True
 
     def check(self) -> None:
         """Raise an EngineError if a kernel gave up waiting, as far as is known without waiting for the GPU."""
-        if self.failed.item():
-            self.failed.zero_()
-            raise EngineError(
-                "a persistent kernel waited for seconds for its other programs and gave up; its results are wrong. "
-                "Something else may keep the GPU busy. Set model.engine = 'vendor' or 'loop', or try again."
-            )
+        check_waiting(self.failed)
 
     def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
         """The row passes of a direction, compiled when they are first launched."""
@@ -487,6 +488,16 @@ def failure_flag(device: str) -> Tensor:
     steps. It lies in memory of the host that kernels write to directly, so that it is read without waiting for the GPU.
     """
     return torch.zeros(1, dtype=torch.int32, pin_memory=device == "cuda")
+
+
+def check_waiting(failed: Tensor) -> None:
+    """Raise an EngineError if a kernel has set its flag."""
+    if failed.item():
+        failed.zero_()
+        raise EngineError(
+            "a persistent kernel waited for seconds for its other programs and gave up; its results are wrong. "
+            "Something else may keep the GPU busy. Set model.engine = 'vendor' or 'loop', or try again."
+        )
 
 
 class Loading(NamedTuple):
@@ -705,13 +716,18 @@ class Whole(NamedTuple):
 def persistent_of(
     plan: Plan, direction: Direction, absent: tuple[Buffer, ...] = (), part: int = CHUNK
 ) -> Persistent | None:
-    """All steps of a direction as one kernel; None where its plan does not allow it."""
+    """All steps of a direction as one kernel, each program with its units or, where passes need whole rows, with rows;
+    None where its plan allows neither."""
     phases = phases_of(plan, direction)
+    is_backward = direction == "backward"
+    name = f"whole_{direction}"
     try:
-        is_backward = direction == "backward"
-        return persistent(plan, phases, f"whole_{direction}", is_backward=is_backward, absent=absent, chunk=part)
+        return persistent(plan, phases, name, is_backward=is_backward, absent=absent, chunk=part)
     except NoPlan:
-        return None
+        try:
+            return rowwise(phases, name, is_backward=is_backward, absent=absent, chunk=part)
+        except NoPlan:
+            return None
 
 
 def inputs_read(plan: Plan, direction: Direction) -> list[Buffer]:
@@ -728,7 +744,8 @@ def precision_of(dtype: torch.dtype) -> str:
 
 def is_too_large(reason: Exception) -> bool:
     """Whether a kernel was not launched because the GPU has no room for all its programs, or for one."""
-    return "OutOfResources" in type(reason).__name__ or "too large" in str(reason).lower()
+    said = str(reason).lower()  # drivers differ in what they call a grid that does not fit
+    return "OutOfResources" in type(reason).__name__ or "too large" in said or "too many blocks" in said
 
 
 def operands_of(plan: Plan) -> set[str]:

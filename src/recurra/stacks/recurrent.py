@@ -161,7 +161,7 @@ class Recurrent(nn.Module):
             if whole is not None:
                 return Padded(whole[0], x.lengths), whole[1]
         x, states, fixed = self._prepared(x, states, fixed)
-        anew = None if resets is None else self.start(len(x.lengths), x.values)
+        anew = None if resets is None else self.start(x.lengths.shape[0], x.values)
         found: list[tuple[AnyState, ...]] = []
 
         def read(number: int, y: Tensor) -> list[Tensor]:
@@ -181,7 +181,13 @@ class Recurrent(nn.Module):
 
         Hooks see what `forward` is given, so a stack that has some is called.
         """
-        if is_replaced() or self.engine != "auto" or self._forward_hooks or self._forward_pre_hooks:
+        if (
+            torch.compiler.is_compiling()
+            or is_replaced()
+            or self.engine != "auto"
+            or self._forward_hooks
+            or self._forward_pre_hooks
+        ):
             return False
         return len(self.cells) == 1 and self._is_plain() and can_look_up(self._layers()[0])
 
@@ -311,7 +317,7 @@ class Recurrent(nn.Module):
         like = self._like() if x is None else self._checked(x).values
         x = Padded.full(like.new_zeros(1, TYPICAL_STEPS, self.input_size)) if x is None else x
         with torch.random.fork_rng(devices=[]):  # a report draws masks, but the next batch must not notice
-            states, fixed = self.start(len(x.lengths), like), self.fixed(len(x.lengths), like)
+            states, fixed = self.start(x.lengths.shape[0], like), self.fixed(x.lengths.shape[0], like)
         rows = []
         for number in range(len(self.cells)):
             layer = self._readers(number, states, fixed)
@@ -344,7 +350,7 @@ class Recurrent(nn.Module):
     def _prepared(self, x: Padded, states: States | None, fixed: Fixed | None) -> tuple[Padded, States, Fixed]:
         """A checked batch with zeros for padding, and the states and `fixed` to read it with."""
         x = x.zeroed()
-        rows = len(x.lengths)
+        rows = x.lengths.shape[0]
         states = self.start(rows, x.values) if states is None else self._checked_states(states, x)
         return x, states, self.fixed(rows, x.values) if fixed is None else fixed
 
@@ -457,7 +463,7 @@ def _is_nested(states: object) -> bool:
 
 def _fitted(state: AnyState, known: AnyState, x: Padded, number: int) -> AnyState:
     """A start state of the right kind, shape and type."""
-    sizes = [(len(x.lengths), field.shape[-1]) for field in known]
+    sizes = [(x.lengths.shape[0], field.shape[-1]) for field in known]
     are_tensors = isinstance(state, tuple | list) and all(isinstance(field, Tensor) for field in state)
     found = [tuple(field.shape) for field in state] if are_tensors else type(state).__name__
     if found != sizes:

@@ -15,21 +15,23 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from recurra.attention import Memory
 from recurra.capturing import capturing
+from recurra.cells.weights import replaced
 from recurra.engines.replay import is_differentiated
+from recurra.engines.vendor import autocast_type
+from recurra.engines.workspace import check_waiting, copy_all, failure_flag
 from recurra.errors import EngineError
 from recurra.padding import coarser
-from recurra.recording import is_recording
+from recurra.recording import graphed, is_recording
 from recurra.wirings.wiring import Shape, Source, WiringState
 
 MOST_GRAPHS = 64
@@ -90,23 +92,38 @@ class Sizes(NamedTuple):
 class Call(NamedTuple):
     """One call of a loop, as a list of tensors."""
 
-    tensors: list[Tensor]
-    leaves: list[Any]  # tensors among them
-    structure: TreeSpec
+    tensors: list[Tensor]  # each once: keys are often the values themselves
+    numbers: tuple[int, ...]  # of each tensor among the leaves, which of the tensors it is
+    given: tuple[Tensor, WiringState, Source]
+    form: Hashable  # what it has in common with calls that differ in the numbers of tensors alone
     sizes: Sizes
 
     def filled(self, tensors: Sequence[Tensor]) -> Any:
         """The arguments of such a call with other tensors."""
-        others = iter(tensors)
-        leaves = [next(others) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
-        return tree_unflatten(leaves, self.structure)
+        others = iter([tensors[number] for number in self.numbers])
+        return replaced(self.given, Tensor, lambda _: next(others))  # type: ignore[type-var]
 
 
 def call_of(x: Tensor, state: WiringState, source: Source) -> Call:
-    leaves, structure = tree_flatten((x, state, source))
+    every: list[Tensor] = []
+    form = form_of((x, state, source), every)
     places = source.memory.mask.shape[1] if isinstance(source.memory, Memory) else 0
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    return Call(tensors, leaves, structure, Sizes(len(x), x.shape[1], places))
+    tensors, numbers = [x], [0]  # x by itself in any case: it is padded to other sizes than a memory
+    for tensor in every[1:]:
+        known = (n for n, other in enumerate(tensors) if n and other is tensor)
+        numbers.append(next(known, len(tensors)))
+        tensors += [tensor] if numbers[-1] == len(tensors) else []
+    return Call(tensors, tuple(numbers), (x, state, source), form, Sizes(len(x), x.shape[1], places))
+
+
+def form_of(part: object, found: list[Tensor]) -> Hashable:
+    """The types of nested tuples and what they hold but for tensors, which are found on the way."""
+    if isinstance(part, Tensor):
+        found.append(part)
+        return Tensor
+    if isinstance(part, tuple):
+        return (type(part), *[form_of(each, found) for each in part])
+    return part
 
 
 def padded_sizes(call: Call, state: WiringState, source: Source) -> Sizes:
@@ -128,7 +145,8 @@ class Loops:
     def run(self, wiring: Any, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
         call = call_of(x, state, source)
         sizes = padded_sizes(call, state, source)
-        parameters = [parameter for parameter in wiring.parameters() if parameter.requires_grad]
+        weights = parameters_of(wiring)
+        parameters = [parameter for parameter in weights if parameter.requires_grad]
         is_recorded = torch.is_grad_enabled() and any(t.requires_grad for t in [*call.tensors, *parameters])
         key = (
             sizes,
@@ -136,10 +154,10 @@ class Loops:
             is_recorded,
             torch.is_autocast_enabled("cuda"),
             torch.get_autocast_dtype("cuda"),
-            str(call.structure),
-            tuple(leaf for leaf in call.leaves if not isinstance(leaf, Tensor)),
+            call.form,
+            call.numbers,
             tuple((t.dtype, t.requires_grad, tuple(t.shape[2:] if t.dim() > 2 else ())) for t in call.tensors),
-            tuple(parameter.data_ptr() for parameter in wiring.parameters()),
+            tuple([parameter.data_ptr() for parameter in weights]),
         )
         with self.lock:
             rooms = self.known.setdefault(wiring, [])
@@ -163,6 +181,28 @@ class Loops:
             room.is_busy = is_recorded
         results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
         return tuple(results)
+
+
+def parameters_of(module: nn.Module) -> list[nn.Parameter]:
+    """All parameters, each once; without their names, which take torch several times as long to put together.
+
+    >>> layer = nn.Linear(2, 3)
+    >>> [each.shape for each in parameters_of(nn.Sequential(layer, layer))]
+    [torch.Size([3, 2]), torch.Size([3])]
+    """
+    found: dict[int, nn.Parameter] = {}
+    seen = {id(module)}
+    waiting = [module]
+    while waiting:
+        each = waiting.pop()
+        for own in each._parameters.values():
+            if own is not None:
+                found[id(own)] = own
+        for part in each._modules.values():
+            if part is not None and id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+    return list(found.values())
 
 
 class Room:
@@ -247,12 +287,12 @@ class Graphs:
         is_recorded: bool,
         room: Room,
     ) -> None:
-        self.inputs = [
-            tensor.new_zeros(larger(tensor, sizes, has_steps=tensor is call.tensors[0])).requires_grad_(
-                tensor.requires_grad
-            )
-            for tensor in call.tensors
-        ]
+        x, *others = call.tensors
+        self.inputs = [x.new_zeros(larger(x, sizes, has_steps=True))]
+        self.inputs += [each.new_zeros(larger(each, sizes, has_steps=False), dtype=type_of(each)) for each in others]
+        for own, given in zip(self.inputs, call.tensors, strict=True):
+            own.requires_grad_(given.requires_grad)
+        self.is_zero: list[bool] = []  # of each gradient that comes in, whether it is known to hold zeros
         self.parameters = list(parameters)
         self.gradients: list[Tensor] = []
         self.found: list[Tensor | None] = []
@@ -261,7 +301,7 @@ class Graphs:
         def run() -> tuple[Tensor, ...]:
             # What autocast has cast before is not cast again in the graph, which would never see another batch.
             dtype, is_on = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
-            with torch.autocast("cuda", dtype, enabled=is_on, cache_enabled=False):
+            with torch.autocast("cuda", dtype, enabled=is_on, cache_enabled=False), graphed():
                 return stepped(wiring, *call.filled(self.inputs))
 
         def back(results: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
@@ -283,6 +323,7 @@ class Graphs:
         self.forward, self.results = recorded(run, stream, room.pool)
         if is_recorded:
             self.gradients = [torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in self.results]
+            self.is_zero = [True] * len(self.gradients)
             self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, room.pool)
         self.results = [each.detach() for each in self.results]
 
@@ -314,16 +355,16 @@ class Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, graphs: Graphs, use: Use, sizes: Sizes, *tensors: Tensor) -> tuple[Tensor, ...]:
         given = tensors[: len(graphs.inputs)]
+        check_waiting(failure_flag("cuda"))  # of replays before this one: nothing waits for the GPU
         with torch.no_grad():
-            for target, tensor in zip(graphs.inputs, given, strict=True):
-                fill(target, tensor)
+            fill_all(graphs.inputs, given)
             graphs.forward.replay()
             *others, weights = [each[: sizes.rows, : sizes.steps] for each in graphs.results]
             results = tuple(
                 each.clone(memory_format=torch.contiguous_format) for each in (*others, weights[:, :, : sizes.places])
             )
         ctx.set_materialize_grads(False)
-        ctx.graphs, ctx.use, ctx.shapes = graphs, use, [tensor.shape for tensor in given]
+        ctx.graphs, ctx.use, ctx.given = graphs, use, [(tensor.shape, tensor.dtype) for tensor in given]
         return results
 
     @staticmethod
@@ -340,20 +381,46 @@ class Replay(torch.autograd.Function):
                 "Set model.engine = 'loop' to go back through a graph more than once."
             )
         with torch.no_grad():
-            for target, gradient in zip(graphs.gradients, gradients, strict=True):
-                if gradient is None:
-                    target.zero_()
-                else:
+            for number, (target, gradient) in enumerate(zip(graphs.gradients, gradients, strict=True)):
+                if gradient is not None:
                     fill(target, gradient)
+                elif not graphs.is_zero[number]:
+                    target.zero_()
+                graphs.is_zero[number] = gradient is None
             graphs.backward.replay()
             found = iter(graphs.found)
-            of_inputs = []
-            for target, shape in zip(graphs.inputs, ctx.shapes, strict=True):
+            results: list[Tensor | None] = []
+            sources: list[Tensor] = []
+            for target, (shape, dtype) in zip(graphs.inputs, ctx.given, strict=True):
                 gradient = next(found) if target.requires_grad else None
-                of_inputs.append(None if gradient is None else gradient[tuple(slice(n) for n in shape)].clone())
-            of_parameters = [None if gradient is None else gradient.clone() for gradient in found]
+                if gradient is not None:
+                    sources.append(gradient[tuple(slice(n) for n in shape)])
+                    results.append(torch.empty(shape, dtype=dtype, device=gradient.device))
+                else:
+                    results.append(None)
+            for gradient in found:
+                sources += [] if gradient is None else [gradient]
+                results.append(None if gradient is None else torch.empty_like(gradient))
+            copy_all([each for each in results if each is not None], sources)
         ctx.use.end()
-        return None, None, None, *of_inputs, *of_parameters
+        return None, None, None, *results
+
+
+def type_of(tensor: Tensor) -> torch.dtype:
+    """The type in which a graph reads what is not the sequence itself: keys and values, which products alone read, have
+    that of autocast, so that they are cast as they are copied there. States keep the type of the sequence."""
+    half = autocast_type(tensor.device.type)
+    return tensor.dtype if half is None or tensor.dtype != torch.float32 or tensor.dim() < 3 else half
+
+
+def fill_all(targets: Sequence[Tensor], tensors: Sequence[Tensor]) -> None:
+    """Tensors in the corners of others: of one size, all pairs of the same types at once."""
+    pairs = list(zip(targets, tensors, strict=True))
+    exact = [(target, tensor) for target, tensor in pairs if target.shape == tensor.shape]
+    copy_all([target for target, _ in exact], [tensor for _, tensor in exact])
+    for target, tensor in pairs:
+        if target.shape != tensor.shape:
+            fill(target, tensor)
 
 
 def fill(target: Tensor, tensor: Tensor) -> None:
