@@ -39,6 +39,28 @@ def test_each_file_of_the_package_is_in_one_wheel(of_run: list[str]) -> None:
     assert not tracked or {each.removeprefix("src/") for each in tracked.splitlines()} <= set(every)
 
 
+@pytest.mark.parametrize(
+    ("given", "urls"), [("", None), ("https://example.org/recurra", {"Source": "https://example.org/recurra"})]
+)
+def test_the_address_of_the_project_is_told_by_who_builds_a_release(
+    given: str, urls: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECURRA_URL", given)
+    found: dict[str, object] = {}
+    BUILD["Addresses"](str(ROOT), {}).update(found)
+    assert found.get("urls") == urls
+    for file in ("pyproject.toml", "run/pyproject.toml"):
+        project = tomllib.loads((ROOT / file).read_text("utf-8"))
+        assert "urls" in project["project"]["dynamic"]
+        assert "custom" in project["tool"]["hatch"]["metadata"]["hooks"]
+
+
+def test_what_is_no_address_of_the_project_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECURRA_URL", "ftp://example.org")
+    with pytest.raises(ValueError, match="must begin with https://"):
+        BUILD["Addresses"](str(ROOT), {}).update({})
+
+
 def test_recurra_run_has_what_answers_and_not_what_trains(of_run: list[str]) -> None:
     has = {
         "exported.py",

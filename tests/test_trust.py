@@ -150,6 +150,8 @@ COMMANDS = {
     "config": ["config", "RUN/config.toml"],
     "fine-tune": ["train", "tagging", "--train", "DATA/train.conll", "--out", "new", "--from", "RUN", "--quiet",
                   "--set", "data.cache=false", "--set", "model.hidden=4"],
+    "fine-tune by its settings": ["train", "--train", "DATA/train.conll", "--out", "new", "--from", "RUN", "--quiet"],
+    "a dry run by its settings": ["train", "--train", "DATA/train.conll", "--from", "RUN", "--dry-run"],
 }  # fmt: skip
 
 

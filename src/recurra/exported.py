@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
+from recurra.collector import collector_paused
 from recurra.config.given import Given
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
@@ -19,7 +20,7 @@ from recurra.programs.program import Program
 from recurra.tasks.task import Prediction, Task
 from recurra.text.json_file import read_json
 from recurra.training.answering import TOKENS, Answering
-from recurra.training.loading import EXPORT, load_task, whole
+from recurra.training.loading import EXPORT, is_url, load_task, whole
 from recurra.views.viewer import Asked
 
 if TYPE_CHECKING:
@@ -62,11 +63,16 @@ class Exported(Answering):
                 found[number] = output
         return found
 
-    def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
+    def to_score(
+        self,
+        files: Sequence[str | Path],
+        by: Callable[[Iterable[Sequence[Encoded]]], Iterator[list[Any]]] | None = None,
+    ) -> tuple[list[Any], list[Any]]:
         examples = list(self.task.read(files))
         rows = list(self.task.encode_all(examples))
-        whole = self.predictor.scored_whole(self.running, rows)
-        return examples, self.outputs(rows) if whole is None else whole
+        if (whole := self.predictor.scored_whole(self.running, rows)) is not None:
+            return examples, whole
+        return examples, self.outputs(rows) if by is None else self._outputs_by(by, rows)
 
     def asked(self, example: Any) -> Asked:
         return Asked(Programmed(self.predictor, self.running), example, str(self.folder), exported=True)
@@ -133,21 +139,23 @@ Folders: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 
 
 @overload
-def load(folder: Folders, *, device: str = "cpu", trust: bool = False) -> Trained: ...
+def load(folder: Folders, *, device: str = "cpu", trust: bool = False, fetch: bool = False) -> Trained: ...
 
 
 @overload
-def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By) -> Exported: ...
+def load(folder: Folders, *, device: str = "cpu", trust: bool = False, fetch: bool = False, by: By) -> Exported: ...
 
 
-def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | None = None) -> Trained | Exported:
+def load(
+    folder: Folders, *, device: str = "cpu", trust: bool = False, fetch: bool = False, by: By | None = None
+) -> Trained | Exported:
     """Load the best model of a run; several runs, as a list or as "a,b,c", form an ensemble.
 
     A folder that `recurra export` wrote gives an `Exported`, which predicts and is evaluated without torch: by C where
     there is a compiler, else by NumPy, and by onnxruntime after `--to onnx`. `by` says which it must be.
 
     A folder that names code from outside recurra is refused, unless you trust it (`trust`), did so before or trained
-    it.
+    it. A URL, of a file that `recurra pack` wrote or "hf://owner/name", is refused unless you let it `fetch`.
 
     >>> import recurra, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -157,6 +165,7 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
     >>> recurra.load(folder / "run").predict(["the cat"])[0].output
     'DET NOUN'
     """
+    folder = _here(folder, fetch=fetch)
     if isinstance(folder, str | os.PathLike) and is_exported(folder):
         if device != "cpu":
             raise ConfigError(f"device = '{device}': an exported model answers on the CPU alone: leave it out.")
@@ -177,8 +186,30 @@ def load(folder: Folders, *, device: str = "cpu", trust: bool = False, by: By | 
     return load_run(folder, device=device, trust=trust)
 
 
+def _here(folder: Folders, *, fetch: bool) -> Folders:
+    """What is meant, with folders of this machine in place of URLs if these may be fetched."""
+    given = [folder] if isinstance(folder, str | os.PathLike) else [*folder]
+    for each in given:
+        if is_url(each) and not fetch:
+            raise ConfigError(
+                f"{each} is a URL, and nothing is fetched before you ask for it: recurra.load(…, fetch=True), or once "
+                f"and for good, recurra pull {each} FOLDER. Fetch what you trust alone."
+            )
+    if not any(map(is_url, given)):
+        return folder
+    from recurra.sharing.fetching import fetched
+
+    found = [fetched(each) if isinstance(each, str) and is_url(each) else each for each in given]
+    return found if len(found) > 1 else found[0]
+
+
 def load_exported(folder: Path, *, trust: bool = False, by: By = "auto") -> Exported:
     """The model in a folder that `recurra export` wrote, verified first."""
+    with collector_paused():
+        return _loaded(folder, trust=trust, by=by)
+
+
+def _loaded(folder: Path, *, trust: bool, by: By) -> Exported:
     if not (folder / MANIFEST).is_file():
         raise CheckpointError(f"{folder} has no {MANIFEST}, so it cannot be verified. Restore it from a copy.")
     verify(folder, lambda name: name not in FOR_PEOPLE)
@@ -216,7 +247,7 @@ def running(program: Program, weights: Path, by: By = "auto") -> Running:
 
     content, arrays = read_weights(weights, program)
     if by != "numpy":
-        from recurra.engines.c_library import NoCompiler
+        from recurra.engines.c_library import NoCompiler, compiler
         from recurra.programs.in_c import InC
 
         try:
@@ -224,9 +255,10 @@ def running(program: Program, weights: Path, by: By = "auto") -> Running:
         except NoCompiler as reason:
             if by == "c":
                 raise ConfigError(f"the exported model cannot be compiled: {reason}.") from reason
+            advice = "; install a C compiler (gcc or clang)" if compiler() is None else ""
             warnings.warn(
-                f"recurra: {reason}, so the exported model is run by NumPy, which takes several times as long: "
-                "install a C compiler (gcc or clang).",
+                f"recurra: {reason}, so the exported model is run by NumPy, whose answers are the same and take "
+                f"several times as long{advice}.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -25,7 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recurra.errors import CheckpointError
 
@@ -337,6 +338,20 @@ def _place(folder: Path, names: Sequence[str]) -> None:
         sync_folder(folder)
 
 
+def remove_run(folder: Path) -> None:
+    """Remove what training wrote to a folder; what else lies there stays. Whoever calls this holds the lock."""
+    refuse_links(folder)
+    try:
+        written = [name for name, _ in _files(folder) if name != MANIFEST and _is_written(name)]
+        for name in (MANIFEST, "config.toml", *written):  # the first two make it a run
+            (folder / name).unlink(missing_ok=True)
+        for name in (STAGE, *OTHERS):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        sync_folder(folder)
+    except OSError as error:
+        raise CheckpointError(f"the run in {folder} cannot be removed ({error.strerror or error}).") from error
+
+
 def seal(folder: Path) -> None:
     """Write a manifest of all files that are in a folder."""
     _record(folder, lambda name: True)
@@ -437,6 +452,8 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
         try:
             yield
         finally:
+            if sys.platform == "win32":  # which removes no file that is open
+                closing.close()
             with contextlib.suppress(OSError):
                 lock.unlink(missing_ok=True)  # while it is held: whoever waits for this file sees that it is gone
             with contextlib.suppress(OSError):
@@ -446,6 +463,11 @@ def locked(folder: Path, refusal: str) -> Iterator[None]:
 def _is_ours(file: int, lock: Path, refusal: str) -> bool:
     """Whether the lock that this process now holds is the one that others would ask for."""
     if sys.platform == "win32":
+        msvcrt: Any = importlib.import_module("msvcrt")
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise CheckpointError(refusal) from error
         return True
     import fcntl
 

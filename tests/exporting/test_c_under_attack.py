@@ -12,8 +12,14 @@ import pytest
 
 from recurra.engines.c_library import compiler
 from recurra.exporting.folder import export
-from recurra.programs.c_text import BYTES, C_TYPES, c_count, output_values
-from recurra.programs.program import Function, Program
+from recurra.programs.c_path import chains
+from recurra.programs.c_text import Printed
+from recurra.programs.c_values import C_TYPES, c_count
+from recurra.programs.in_numpy import InNumpy
+from recurra.programs.narrowing import Width
+from recurra.programs.program import Function, Program, output_values
+from recurra.programs.weights import BYTES, weights_content
+from tests.exporting.test_kinds_of_models import MODELS, PAIRS, SYMBOLS, assert_agrees
 
 OLD = Path(__file__).parent.parent / "old_runs" / "0.1"
 TASKS = ("tagging", "classification", "language_model", "seq2seq", "vec2seq")
@@ -88,7 +94,9 @@ def caller(name: str, function: Function, program: Program) -> str:
     arrays = []
     for each in function.inputs:
         kind, count = C_TYPES[each.value.type], f"n_of_{each.name}"
-        filled = "number()" if kind == "float" else f"id({each.below or 5})" if kind == "int64_t" else "below(2)"
+        filled = (
+            "number()" if kind in ("float", "double") else f"id({each.below or 5})" if kind == "int64_t" else "below(2)"
+        )
         arrays.append((f"in_{each.name}", kind, count))
         lines.append(f"    {kind} *in_{each.name} = bytes_for({count}, {BYTES[each.value.type]});")
         lines.append(f"    for (int64_t i = 0; i < {count}; i++) in_{each.name}[i] = ({kind}){filled};")
@@ -103,39 +111,90 @@ def caller(name: str, function: Function, program: Program) -> str:
     return "\n".join([*lines, "    return 0;", "}", ""])
 
 
+def path_caller(number: int, labels: int) -> str:
+    """C that looks for the best path of a chain once."""
+    return f"""
+static int call_path{number}(const recurra_model *model) {{
+    const int64_t B = below(5), T = below(12) ? below(9) : -below(3), n = T < 0 ? 0 : B * T;
+    float *scores = bytes_for(n * {labels}, 4);
+    int64_t *lengths = bytes_for(B, 8), *tags = bytes_for(n, 8);
+    double *log_p = bytes_for(B, 8);
+    for (int64_t i = 0; i < n * {labels}; i++) scores[i] = number();
+    for (int64_t i = 0; i < B; i++) lengths[i] = below(30) ? T ? below(T < 0 ? 3 : T + 1) : 0 : id(5);
+    const int status = recurra_path{number}(model, B, T, scores, lengths, tags, below(2) ? log_p : NULL);
+    for (int64_t i = 0; !status && i < n; i++)
+        if (tags[i] < 0 || tags[i] >= {labels}) abort();
+    *(status ? &refused : &answered) += 1;
+    free(scores), free(lengths), free(tags), free(log_p);
+    return 0;
+}}
+"""
+
+
 def driver(program: Program) -> str:
     """A program of C that calls every function of a model, and opens damaged weights."""
     callers = [caller(name, function, program) for name, function in program.functions.items()]
-    cases = " ".join(f"case {number}: call_{name}(model); break;" for number, name in enumerate(program.functions))
+    callers += [path_caller(number, labels) for number, labels in chains(program)]
+    names = [*program.functions, *(f"path{number}" for number, _ in chains(program))]
+    cases = " ".join(f"case {number}: call_{name}(model); break;" for number, name in enumerate(names))
     main = MAIN.replace("FUNCTIONS", str(len(callers))).replace("CASES", cases)
     return HEAD + "\n".join(callers) + main
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.* has no manifest.json:UserWarning")
-@pytest.mark.parametrize("task", TASKS)
-def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_a_code(
-    tmp_path: Path, task: str
-) -> None:
+def attacked(folder: Path, program: Program) -> tuple[int, int]:
+    """How many calls of an exported C file were answered and how many refused; an assertion where one went wrong."""
     command = compiler()
     if command is None:
         pytest.skip("there is no C compiler here")
-    folder = tmp_path / "exported"
-    export(OLD / task / "run", folder)
-    (tmp_path / "main.c").write_text(driver(Program.from_json((folder / "program.json").read_text())))
+    main = folder / "main"
+    (folder / "main.c").write_text(driver(program))
     flags = ["-O1", "-g", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{folder}"]
-    sources = [str(tmp_path / "main.c"), str(folder / "model.c")]
+    sources = [str(folder / "main.c"), str(folder / "model.c")]
     built = subprocess.run(
-        [*command, *flags, *sources, "-lm", "-o", str(tmp_path / "main")], capture_output=True, text=True, check=False
+        [*command, *flags, *sources, "-lm", "-o", str(main)], capture_output=True, text=True, check=False
     )
     if "cannot find" in built.stderr:
         pytest.skip("this compiler has no sanitizers")
     assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        [str(tmp_path / "main"), str(folder / "weights.bin")], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([str(main), str(folder / "weights.bin")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     answered, refused = map(int, done.stdout.split())
     assert answered > 2000
     assert refused > 100
-    print(f"{task}: {answered:,} answered, {refused:,} refused")
+    return answered, refused
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* has no manifest.json:UserWarning")
+@pytest.mark.parametrize(
+    ("task", "width"),
+    [
+        *((task, "float32") for task in TASKS),
+        ("vec2seq", "int8"),
+        ("seq2seq", "int8"),
+        ("tagging", "int8"),
+        ("seq2seq", "bf16"),
+    ],
+)
+def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_a_code(
+    tmp_path: Path, task: str, width: Width
+) -> None:
+    folder = tmp_path / "exported"
+    export(OLD / task / "run", folder, weights=width)
+    answered, refused = attacked(folder, Program.from_json((folder / "program.json").read_text()))
+    print(f"{task} {width}: {answered:,} answered, {refused:,} refused")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_models_of_every_kind_give_an_answer_or_a_code_too(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(PAIRS)
+    [running] = assert_agrees(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, by_c=False)
+    assert isinstance(running, InNumpy)
+    printed = Printed(running.program)
+    (tmp_path / "model.c").write_text(printed.text)
+    (tmp_path / "model.h").write_text(printed.header())
+    (tmp_path / "weights.bin").write_bytes(weights_content(running.program, running.weights).tobytes())
+    answered, refused = attacked(tmp_path, running.program)
+    print(f"{name}: {answered:,} answered, {refused:,} refused")

@@ -86,7 +86,7 @@ def test_a_cell_of_ones_own_needs_no_exporter() -> None:
     assert furthest(Recurrent("tests.exporting.test_cells:OwnCell", 3, 4, layers=2, bidirectional=True)) < 1e-5
 
 
-@settings(max_examples=60 if settings().max_examples < 600 else 600)
+@settings(max_examples=30 if settings().max_examples < 600 else 600)
 @given(
     cell=st.sampled_from(["lstm", "gru", "elman", "peephole_lstm", "coupled_lstm", "min_gru", "ind_rnn", "slstm"]),
     layers=st.integers(1, 3),

@@ -99,6 +99,18 @@ def test_an_exported_language_model_writes_what_the_run_writes(folders: Path) ->
     assert list(exported.writer(Manner(length=5)).pieces("")) == list(run.writer(Manner(length=5)).pieces(""))
 
 
+def test_a_tagger_of_frames_is_exported_with_the_usual_settings(tmp_path: Path) -> None:
+    frames, tags = [[0.5, -1.0], [2.0, 0.0], [-0.5, 1.5]], ["low", "high", "low"]
+    rows = [{"frames": frames[:count], "tags": tags[:count]} for count in (1, 2, 3)]
+    few = {"training.steps": 2, "training.threads": 1, "training.device": "cpu", "data.cache": False, "model.hidden": 4}
+    run = recurra.train("tagging", train=rows, out=tmp_path / "run", settings=few)
+    export(tmp_path / "run", tmp_path / "exported")
+    exported = load_exported(tmp_path / "exported", by="numpy")
+    for found, right in zip(exported.predict([frames, frames[:1]]), run.predict([frames, frames[:1]]), strict=True):
+        assert found.output == right.output
+        assert_alike(found.detail, right.detail)
+
+
 def test_a_fresh_process_answers_without_torch(folders: Path) -> None:
     """Nor with safetensors, which only runs need: the modules that were imported say so."""
     code = (
@@ -224,11 +236,32 @@ def test_code_in_the_c_file_is_never_run(copy: Path) -> None:
 def test_without_a_compiler_numpy_answers_and_says_so(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c_library, "compiler", lambda: None)
     c_library.library.cache_clear()
-    with pytest.warns(RuntimeWarning, match="no C compiler was found, so the exported model is run by NumPy"):
+    words = "no C compiler was found, so the exported model is run by NumPy, .*; install a C compiler"
+    with pytest.warns(RuntimeWarning, match=words):
         model = load_exported(folders / "tagging")
     assert model.predict(["a b"])
     with pytest.raises(ConfigError, match="cannot be compiled: no C compiler was found"):
         load_exported(folders / "tagging", by="c")
+    c_library.library.cache_clear()
+
+
+def test_a_compiler_that_fails_is_told_from_one_that_is_missing(
+    folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = tmp_path / "failing"
+    failing.write_text(
+        "#!/bin/sh\necho \"x.c: In function 'f':\" >&2\necho 'x.c:1:2: error: no such type' >&2\nexit 1\n"
+    )
+    failing.chmod(0o755)
+    monkeypatch.setenv("RECURRA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(c_library, "compiler", lambda: (str(failing),))
+    c_library.library.cache_clear()
+    with pytest.warns(RuntimeWarning) as caught:
+        model = load_exported(folders / "tagging")
+    [said] = {str(each.message) for each in caught}
+    assert "failing failed: x.c:1:2: error: no such type, so the exported model is run by NumPy" in said
+    assert "install" not in said
+    assert model.predict(["a b"])
     c_library.library.cache_clear()
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 
 import recurra
 from recurra.cli import main
+from recurra.engines import c_library
 from recurra.errors import ConfigError, lacking
 from recurra.exported import load_exported
 from recurra.exporting.folder import export
@@ -21,6 +26,7 @@ from recurra.runs import begin, setup
 from recurra.runtime.hosted import Hosted, hosted
 from recurra.training.progress import Silent
 from tests.exporting.exports import OLD, TASKS, assert_alike, exported_once, inputs_of
+from tests.runtime.listening import asked, connected, next_piece, posted, received, request
 from tests.tasks.test_question_answering import OTHER, ROW, SMALL
 
 BLOCKED = ("torch", "safetensors", "rich", "tokenizers", "triton")
@@ -57,6 +63,8 @@ def test_every_task_answers_and_imports_none_of_the_packages(folders: Path, tmp_
     right = [[each.output for each in load_exported(Path(f)).predict(given)] for f, given in asked.items()]
     code = (
         "import sys, json, recurra\n"
+        "from recurra.engines import c_library\n"
+        f"c_library.FLAGS = {c_library.FLAGS!r}\n"  # what this process has compiled serves there too
         "asked = json.loads(sys.argv[1])\n"
         "found = [[each.output for each in recurra.load(f).predict(given)] for f, given in asked.items()]\n"
         "print(json.dumps(found))\n"
@@ -91,6 +99,53 @@ def test_a_process_without_torch_serves_and_explains(folders: Path) -> None:
     assert_alike(predicted["answers"], right["answers"])
     assert explained["views"].keys() == {"attention", "probabilities", "tree"}
     assert explained["missing"] == {}
+
+
+def test_the_command_serves_exported_models_without_torch(folders: Path, tmp_path: Path) -> None:
+    """As a whole: names, a token, a text as it is written, measurements, the log, and an end that loses no request."""
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    code = (
+        f"import sys\nfor name in {BLOCKED}: sys.modules[name] = None\n"
+        "from recurra.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    runs = [f"pairs={folders / 'seq2seq'}", str(folders / "language_model")]
+    options = ["--port", "0", "--token-file", "token", "--access-log", "log", "--reload", "--grace", "5"]
+    command = [sys.executable, "-c", code, "serve", *runs, *options]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment) as server:
+        assert server.stdout is not None
+        try:
+            port = int(server.stdout.readline().split("/")[2].partition(":")[2])
+            while asked(port, request("/ready")).status != 200:
+                time.sleep(0.01)
+            token, unknown = "Authorization: Bearer 0123456789abcdef", {"allow_unknown": True}
+            assert asked(port, request("/api/runs")).status == 401
+            path = "/api/runs/pairs/predict"
+            assert len(posted(port, path, {"inputs": ["cat", "goatee"]}, token).json["answers"]) == 2
+            with connected(port) as connection:
+                body = json.dumps({"prompt": "so it is", "stream": True, "length": 3, **unknown}).encode()
+                headers = ["Content-Type: application/json", token]
+                path = "/api/runs/language_model/generate"
+                connection.sendall(request(path, *headers, method="POST", body=body))
+                written = b""
+                while b"event: end" not in written:
+                    written += next_piece(connection)
+                assert b'data: {"text": "so it is' in written
+            metrics = asked(port, request("/metrics", token)).body.decode()
+            assert 'run="pairs",endpoint="predict",status="200"} 1' in metrics
+            body = json.dumps({"prompt": "so", "length": 900, **unknown}).encode()
+            with ExitStack() as opened:
+                late = [opened.enter_context(connected(port)) for _ in range(4)]
+                for connection in late:
+                    connection.sendall(request(path, *headers, method="POST", body=body))
+                time.sleep(0.3)
+                server.send_signal(signal.SIGTERM)
+                assert [received(connection).status for connection in late] == [200] * 4
+            assert server.wait(10) == 0
+        finally:
+            server.kill()
+    log = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [each["status"] for each in log if each["path"] != "/ready"] == [401, *[200] * 7]
 
 
 @pytest.mark.parametrize("show", ["attention", "probabilities", "tree"])

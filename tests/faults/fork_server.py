@@ -162,8 +162,9 @@ def warm() -> None:
     """Import what a training imports as it goes, and start no thread: a fork takes along the one that forks alone."""
     import recurra
 
+    # No training imports the estimators, whose scikit-learn imports pyarrow, which starts a thread.
     for module in pkgutil.walk_packages(recurra.__path__, "recurra."):
-        if module.name != "recurra.__main__":
+        if module.name not in ("recurra.__main__", "recurra.sklearn"):
             importlib.import_module(module.name)
     tensorboard = ("compat.proto.event_pb2", "compat.proto.summary_pb2", "summary.writer.record_writer")
     others = ("torch._dynamo", "safetensors.torch", "numpy.ma", "sacrebleu", *map("tensorboard.{}".format, tensorboard))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from recurra.training import compiled
+from recurra.training.answering import RECORDING
 from recurra.training.trained import Trained, load
 from tests.exporting.exports import OLD, answers_of, assert_alike, inputs_of
 
@@ -113,3 +116,34 @@ def test_a_model_that_cannot_be_recorded_answers_by_torch() -> None:
     model = load(OLD / "question_answering" / "run")
     assert_torch_says_the_same(model, "question_answering")
     assert "N is at most 2" in model.engine_report()
+
+
+def test_a_server_s_model_is_compiled_beside_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_go_on, makes = threading.Event(), compiled.made
+
+    def slowly(*given: Any) -> Any:
+        assert may_go_on.wait(30)
+        return makes(*given)
+
+    monkeypatch.setattr(compiled, "made", slowly)
+    monkeypatch.setattr(compiled, "loaded", lambda *_: None)
+    model = load(OLD / "tagging" / "run")
+    model.record_beside()
+    answers_of(model, "tagging")  # which would wait for ever
+    assert "torch answers: C is compiled after" in model.engine_report()
+    may_go_on.set()
+    [recording] = [each for each in threading.enumerate() if each.name == RECORDING]
+    recording.join(30)
+    assert_torch_says_the_same(model, "tagging")
+    assert "C or torch answers" in model.engine_report()
+
+
+def test_a_model_is_prepared_and_measured_before_anyone_asks() -> None:
+    model = load(OLD / "tagging" / "run")
+    model.record_beside()
+    model.prepare()
+    examples = list(model.task.questions(None, inputs_of("tagging")[1][:2]))
+    assert not model._compiled.knows(2)
+    model.measure(examples)
+    assert model._compiled.knows(2)
+    assert not model._compiled.knows(8)

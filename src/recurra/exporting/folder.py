@@ -21,15 +21,17 @@ from recurra.exporting.joining import RUN_BY, difference, recorded_functions, ru
 from recurra.exporting.narrow import Narrow, narrowed
 from recurra.manifest import committing
 from recurra.models.saved import fingerprint
-from recurra.programs.c_search import Usual
 from recurra.programs.c_text import Printed
+from recurra.programs.folding import folded
 from recurra.programs.inputs import Recordable, Running
 from recurra.programs.narrowing import Width
 from recurra.programs.onnx_file import has_runtime, package, write_graphs
 from recurra.programs.onnx_functions import graphs
 from recurra.programs.program import Program
+from recurra.programs.searchable import Usual
 from recurra.programs.solving import NotExportable
 from recurra.programs.weights import write_weights
+from recurra.reading.samples import asked_as
 from recurra.tasks.task import Prediction
 from recurra.training.loading import EXPORT
 from recurra.training.samples import kept_samples, samples_of_data
@@ -126,12 +128,12 @@ def export(
     if model.others:
         raise ConfigError("an ensemble of runs cannot be exported: name one of them.")
     network, functions = functions_of(model, gates=gates)
-    program, arrays, error = recorded_program(network, functions)
+    program, arrays, error = recorded_program(network, functions, folds=to == "c")
     asked = sample_inputs(model)
-    answers: Sequence[Prediction] = model.predict(asked) if asked else []
+    answers: Sequence[Prediction] = model.predict([*map(asked_as, asked)]) if asked else []
     narrow = None
     if weights != "float32":
-        narrow = narrowed(model.task, program, arrays, weights, asked, answers)
+        narrow = narrowed(model.task, program, arrays, weights, [*map(asked_as, asked)], answers)
         program, arrays, answers = narrow.program, narrow.arrays, narrow.answers
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -203,9 +205,15 @@ def functions_of(model: Trained, *, gates: bool = False) -> tuple[nn.Module, lis
     return network, functions + (gates_function(model.task, network, functions[0]) if gates else [])
 
 
-def recorded_program(network: nn.Module, functions: Sequence[Recordable]) -> tuple[Program, Weights, float]:
-    """Functions of a network as one program, its weights, and how far they are from the network at most."""
+def recorded_program(
+    network: nn.Module, functions: Sequence[Recordable], *, folds: bool
+) -> tuple[Program, Weights, float]:
+    """Functions of a network as one program, its weights, and how far they are from the network at most. `folds`: small
+    embeddings are multiplied by what reads them, which hides from ONNX that it has an operator for a layer."""
     program, weights = recorded_functions(network, functions)
+    if folds:
+        program, weights = folded(program, weights)
+        program = Program.from_json(program.to_json())
     return program, weights, furthest(runners(program, weights), functions, network)
 
 
@@ -236,7 +244,7 @@ def say_the_same(one: str, other: str) -> bool:
 
 def check_samples(exported: Exported, expected: Sequence[Mapping[str, Any]], tolerance: float) -> None:
     """A NotExportable where an exported model answers otherwise than is expected of it."""
-    answers = exported.predict([each["input"] for each in expected]) if expected else []
+    answers = exported.predict([asked_as(each["input"]) for each in expected]) if expected else []
     for each, answer in zip(expected, answers, strict=True):
         score = float(each["score"])
         is_close = abs(answer.score - score) <= tolerance * max(1.0, abs(score)) or answer.score == score

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from torch import Tensor, fx
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from recurra.cells import AnyCell, AnyState
@@ -115,9 +116,9 @@ class Recorder:
         return 0.0
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
-        if every or any(reader.resets is not None for reader in layer):
-            raise NotExportable("it reads the states of every step of a layer")
-        return [self.read(reader, x) for reader in layer]
+        if any(reader.resets is not None for reader in layer):
+            raise NotExportable("it begins rows anew in the middle")
+        return [self.read_every(reader, x) if every else self.read(reader, x) for reader in layer]
 
     def read(self, reader: DirectedCell, x: Padded) -> Reading:
         inputs = reader.cell.project(x.values, reader.fixed)
@@ -130,14 +131,23 @@ class Recorder:
         return Reading(outputs, reader.cell.State(*states))
 
     def read_parts(self, reader: DirectedCell, x: Padded) -> Any:
-        """Every named value of every step: those of a scan whose first state is all of them, side by side."""
+        """Every named value of every step."""
         first = reader.cell.project(x.values[:, 0], reader.fixed)
         shown = reader.cell.parts(first, reader.state, reader.fixed)
         sizes = [part.flatten(1).shape[1] for part in shown]
-        state: Any = (first.new_zeros(len(first), sum(sizes)), *reader.state)
-        revealing: Any = Revealing(reader.cell)
+        return type(shown)(*self.revealed(reader, x, sizes, of_state=False))
+
+    def read_every(self, reader: DirectedCell, x: Padded) -> Reading:
+        """The states after every step."""
+        states = self.revealed(reader, x, [field.shape[1] for field in reader.state], of_state=True)
+        return Reading(states[0], reader.cell.State(*states))
+
+    def revealed(self, reader: DirectedCell, x: Padded, sizes: list[int], *, of_state: bool) -> Sequence[Tensor]:
+        """What a step has, of every step: by a scan whose first state is all of it, side by side."""
+        state: Any = (x.values.new_zeros(len(x.values), sum(sizes)), *reader.state)
+        revealing: Any = Revealing(reader.cell, of_state=of_state)
         outputs, _ = self.read(reader._replace(cell=revealing, state=state), x)
-        return type(shown)(*outputs.split(sizes, dim=2))
+        return outputs.split(sizes, dim=2)
 
     def scanned(
         self, number: int, inputs: Tensor, lengths: Tensor, states: Sequence[Tensor], given: Sequence[Tensor]
@@ -170,16 +180,19 @@ class Recorder:
 
 
 class Revealing:
-    """A cell with one state more, before its own: every named value of the step, side by side."""
+    """A cell with one state more, before its own: every named value of the step side by side, or its state."""
 
-    def __init__(self, cell: AnyCell) -> None:
-        self.cell, self.project = cell, cell.project
+    def __init__(self, cell: AnyCell, *, of_state: bool) -> None:
+        self.cell, self.project, self.of_state = cell, cell.project, of_state
 
     @staticmethod
     def State(*states: Tensor) -> tuple[Tensor, ...]:
         return states
 
     def step(self, x: Tensor, state: tuple[Tensor, ...], fixed: Any) -> tuple[Tensor, ...]:
+        if self.of_state:
+            after = self.cell.step(x, self.cell.State(*state[1:]), fixed)
+            return torch.cat([*after], dim=1), *after
         parts = self.cell.parts(x, self.cell.State(*state[1:]), fixed)
         own = (getattr(parts, name) for name in fields(self.cell.State))
         return torch.cat([part.flatten(1) for part in parts], dim=1), *own
@@ -290,8 +303,6 @@ class Log(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if torch.Tag.nondeterministic_seeded in func.tags:
-            raise NotExportable("it draws random numbers")
         apart = decompositions().get(func)
         if apart is not None:
             with self:
@@ -301,6 +312,8 @@ class Log(TorchDispatchMode):
         elif func._can_decompose():
             with self:
                 return func.decompose(*args, **kwargs)
+        if torch.Tag.nondeterministic_seeded in func.tags:  # operations that may draw, but do not, were taken apart
+            raise NotExportable("it draws random numbers")
         if func._schema.is_mutable:
             raise WritesInPlace
         arguments, keywords = mapped(args, self._node), mapped(kwargs, self._node)
@@ -348,14 +361,15 @@ def functional(function: Callable[..., Any], arguments: Sequence[Tensor]) -> lis
 def recording(recorder: Recorder) -> Iterator[None]:
     _present.append(recorder)
     try:
-        with torch.no_grad(), instead(recorder):
+        with torch.no_grad(), instead(recorder), sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
         _present.pop()
 
 
-def recorded(call: Call, inputs: Sequence[Input], sizes: Mapping[str, int], seed: int) -> Recording:
+def recorded(function: Recordable, sizes: Mapping[str, int], seed: int) -> Recording:
     """One recording, for these sizes."""
+    call: Call = function.call
     recorder, names = Recorder(), list[str]()
 
     def once(*tensors: Tensor) -> list[Tensor]:
@@ -365,12 +379,13 @@ def recorded(call: Call, inputs: Sequence[Input], sizes: Mapping[str, int], seed
         return list(found.values())
 
     with recording(recorder):
-        nodes = traced(once, samples(inputs, sizes, seed))
+        nodes = traced(once, samples(function.inputs, sizes, seed, function.least))
         return Recording(nodes, tuple(names), recorder.steps())
 
 
-def samples(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int) -> list[Tensor]:
-    """Inputs of these sizes, drawn; rows have different lengths, the longest all there is."""
+def samples(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int, least: Collection[str] = ()) -> list[Tensor]:
+    """Inputs of these sizes, drawn; rows have different lengths, the longest all there is, the last one step less or,
+    along sizes that have a least, 1."""
     draws = np.random.default_rng(seed)
     found = []
     for each in inputs:
@@ -382,12 +397,16 @@ def samples(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int) -> lis
             longest = sizes[each.along]
             lengths = draws.integers(1, longest + 1, shape)
             if lengths.size:
-                lengths.flat[-1] = max(1, longest - 1)  # a shorter one is what masks are for
+                lengths.flat[-1] = 1 if each.along in least else max(1, longest - 1)  # shorter: what masks are for
                 lengths.flat[0] = longest
             found.append(torch.from_numpy(lengths))
         elif each.kind == "copies":
             assert each.below is not None, "copies come after ids"
             found.append(torch.from_numpy(draws.integers(0, each.below + sizes[each.along], shape)))
+        elif each.kind == "chances":
+            found.append(torch.from_numpy(draws.random(shape)))
+        elif each.kind == "counts":
+            found.append(torch.from_numpy(draws.integers(0, 50, shape)))
         elif each.kind == "places":
             found.append(torch.from_numpy(draws.integers(0, sizes[each.along], shape)))
         elif each.kind == "flags":
@@ -397,7 +416,7 @@ def samples(inputs: Sequence[Input], sizes: Mapping[str, int], seed: int) -> lis
         elif each.kind == "bytes":
             found.append(torch.from_numpy(draws.integers(0, 256, shape).astype(np.uint8)))
         else:
-            found.append(torch.from_numpy(draws.standard_normal(shape).astype(np.float32)))
+            found.append(torch.from_numpy(draws.standard_normal(shape).astype(each.type)))
     return found
 
 
@@ -405,7 +424,8 @@ def sizes_drawn(function: Recordable, recordings: int = RECORDINGS) -> Sizes:
     """Sizes of so many recordings, all different, for the names of a function's inputs."""
     rows = {}
     for number, name in enumerate(names_of(function)):
-        known = [size for size in DRAWN if size <= function.most.get(name, max(DRAWN))] or [1]
+        more = function.least.get(name, 1) - 1
+        known = [size + more for size in DRAWN if size + more <= function.most.get(name, max(DRAWN) + more)] or [1]
         step = 2 if len(known) % 2 else 1  # so that all of them have their turn
         rows[name] = [known[(step * k + 3 * number) % len(known)] for k in range(recordings)]
         if len(set(rows[name])) == 1:
@@ -436,7 +456,7 @@ def record(model: torch.nn.Module, function: Recordable) -> Recorded:
     try:
         sizes = sizes_drawn(function)
         found = [
-            recorded(function.call, function.inputs, {name: each[k] for name, each in sizes.values.items()}, seed=k)
+            recorded(function, {name: each[k] for name, each in sizes.values.items()}, seed=k)
             for k in range(sizes.count)
         ]
         return translated(found, function.inputs, sizes, weights_by_place(model))

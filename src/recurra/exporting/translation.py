@@ -19,7 +19,7 @@ from torch import Tensor
 from recurra.exporting.recording import Node, Recorded, Recording, Step, mapped
 from recurra.programs.inputs import Input
 from recurra.programs.program import TYPES, Function, Named, Number, Operand, Operation, Value
-from recurra.programs.sizes import Size
+from recurra.programs.sizes import Size, product_of
 from recurra.programs.solving import NotExportable, Sizes
 
 aten = torch.ops.aten
@@ -731,6 +731,20 @@ def group_norm(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywo
     return out, t.reshaped(middle, (rows, Size.of(groups))), t.reshaped(rstd, (rows, Size.of(groups)))
 
 
+def batch_norm(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> Any:
+    """g ∘ (x − m) / √(v + ε) + b by the mean and variance that training has kept: one factor and one term a channel."""
+    given, gain, bias, mean, spread, _, epsilon = arguments[:7]
+    if not all(isinstance(each, Held) for each in (gain, bias, mean, spread)):
+        raise NotExportable("it normalises by numbers that are no weights")
+    factor = gain.tensor * (spread.tensor + epsilon).rsqrt()
+    value = t.known(x := t.operand(given))
+    found: Operand = x
+    for kind, weight in (("mul", factor), ("add", bias.tensor - mean.tensor * factor)):
+        wide = weight.reshape(-1, *[1] * (len(value.shape) - 2))
+        found = t.add(kind, [found, t.operand(Held(wide))], value)
+    return found, Number(0.0), Number(0.0)  # what training would keep, which nothing reads
+
+
 def largest(kind: str) -> Handler:
     def handle(
         t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]
@@ -753,6 +767,46 @@ def multiplied_up(t: Translator, nodes: Sequence[Node], arguments: list[Any], ke
     value = t.value_of(nodes)
     x = t.typed(t.operand(arguments[0]), value.type)
     return t.add("cumprod", [x], value, dim=arguments[1] % len(value.shape))
+
+
+def log_summed_up(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> Operand:
+    """h_t = log (exp h_{t-1} + exp x_t), all but one dimension side by side: a scan of one row.
+
+    Before the first step h is the least number there is, not -∞, so that no difference is one of two infinities.
+    """
+    value = t.value_of(nodes)
+    x = t.array(t.typed(t.operand(arguments[0]), value.type))
+    dim = arguments[1] % len(value.shape)
+    order = (dim, *(each for each in range(len(value.shape)) if each != dim))
+    turned = tuple(value.shape[each] for each in order)
+    steps, width = turned[0], product_of(turned[1:])
+    least = float(np.finfo(value.type).min)
+    one = Value(value.type, (Size.of(1), width))
+
+    def step(kind: str, *operands: Operand) -> Operation:
+        return Operation(kind, operands, (one,))
+
+    body = Function(
+        (Named("x", one), Named("state0", one)),
+        (
+            step("maximum", 0, 1),
+            *(step("sub", 0, 2), step("exp", 3), step("sub", 1, 2), step("exp", 5)),
+            *(step("add", 4, 6), step("log", 7), step("add", 2, 8)),
+        ),
+        (("state0", 9),),
+    )
+    whole = Value(value.type, (Size.of(1), steps, width))
+    rows = t.reshaped(t.add("permute", [x], Value(value.type, turned), order=order), whole.shape)
+    lengths = t.add("full", [Number(steps)], Value("int64", (Size.of(1),)))
+    start = t.add("full", [Number(least)], one)
+    details = {"body": body, "states": 1, "backward": False}
+    t.operations.append(Operation("scan", (rows, lengths, start), (whole, one), details))
+    t.values += [whole, one]
+    summed = len(t.values) - 2
+    is_nothing = t.add("le", [summed, Number(least)], Value("bool", whole.shape))
+    summed = t.add("where", [is_nothing, Number(-math.inf), summed], whole)
+    back = tuple(order.index(each) for each in range(len(order)))
+    return t.add("permute", [t.reshaped(summed, turned)], value, order=back)
 
 
 def convolved(t: Translator, nodes: Sequence[Node], arguments: list[Any], keywords: Mapping[str, Any]) -> Operand:
@@ -1028,11 +1082,13 @@ HANDLERS: dict[Any, Handler] = {
     aten.mean.dim: mean,
     aten.mean.default: mean,
     aten.cumsum.default: summed_up,
+    aten.logcumsumexp.default: log_summed_up,
     aten.convolution.default: convolved,
     aten.var.correction: variance(also_mean=False),
     aten.var_mean.correction: variance(also_mean=True),
     aten.native_layer_norm.default: layer_norm,
     aten.native_group_norm.default: group_norm,
+    aten._native_batch_norm_legit_no_training.default: batch_norm,
     aten.sort.stable: sorted_along,
     aten.sort.default: sorted_along,
     aten.cumprod.default: multiplied_up,

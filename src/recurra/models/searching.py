@@ -19,7 +19,7 @@ from recurra.encoders.memory import missing_places
 from recurra.errors import ConfigError
 from recurra.models.ctc import Transcriber
 from recurra.models.seq2seq import PairBatch, SequenceToSequence
-from recurra.padding import Grid, Padded
+from recurra.padding import Grid, Padded, exact
 from recurra.search.beaming import follow_beam
 from recurra.search.decoding import SearchTokens, bounds, by_score, numbers_of_rows, searched_on_host
 from recurra.search.ensemble import together
@@ -149,8 +149,8 @@ def run_free(model: Searchable, batch: PairBatch) -> list[Exposed]:
         forced, led_state = step(led, led_state, fixed)
         free, own_state = step(own, own_state, fixed)
         led, own = right, free.argmax(1)
-        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
-        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        log_ps = [exact(each.gather(1, right.unsqueeze(1)).squeeze(1)) for each in (forced, free)]
+        rights = [exact(each.argmax(1) == right) for each in (forced, free)]
         found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
     numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
     return [Exposed(*numbers[:, row, :length]) for row, length in enumerate(batch.target.lengths.tolist())]

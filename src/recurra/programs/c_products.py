@@ -273,4 +273,17 @@ static UNUSED void multiply(int64_t G, int64_t M, int64_t K, int64_t N, const fl
             }
     }
 }
+
+/* The same of numbers with more digits, which only few sums need; along the rows of b. */
+static UNUSED void multiply_exact(int64_t G, int64_t M, int64_t K, int64_t N, const double *a, int64_t ag, int64_t am,
+                                  int64_t ak, const double *b, int64_t bg, int64_t bk, int64_t bn, double *out) {
+    for (int64_t g = 0; g < G; g++, a += ag, b += bg)
+        for (int64_t m = 0; m < M; m++, out += N) {
+            for (int64_t n = 0; n < N; n++) out[n] = 0;
+            for (int64_t k = 0; k < K; k++) {
+                const double x = a[m * am + k * ak];
+                for (int64_t n = 0; n < N; n++) out[n] += x * b[k * bk + n * bn];
+            }
+        }
+}
 """

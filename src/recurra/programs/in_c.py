@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
-from recurra.programs.c_search import searchable
-from recurra.programs.c_text import Printed, output_values
 from recurra.programs.in_numpy import typed
-from recurra.programs.program import Program
+from recurra.programs.program import Program, output_values
+from recurra.programs.searchable import searchable
 
 WRONG = {
     1: "their sizes do not fit each other",
@@ -57,7 +56,13 @@ def compiled(program: Program, *, is_threaded: bool) -> ctypes.CDLL:
     from recurra.engines.c_library import library_of
 
     start = "#define RECURRA_THREADS\n" if is_threaded else ""
-    return library_of(f"{start}{program.to_json()}\n{PRINTERS}", lambda: start + Printed(program).text)
+
+    def printed() -> str:
+        from recurra.programs.c_text import Printed
+
+        return start + Printed(program).text
+
+    return library_of(f"{start}{program.to_json()}\n{PRINTERS}", printed)
 
 
 def threaded(program: Program) -> ctypes.CDLL:

@@ -135,10 +135,9 @@ class InNumpy:
         outputs = np.zeros((rows, steps, states[0].shape[1]), op.results[0].type)
         every = np.arange(rows)
         shortest = int(lengths.min(initial=steps))
-        of_body = body.sizes([(rows, x.shape[2]), *(each.shape for each in (*states, *given))])
         for t in range(int(lengths.max(initial=0))):
             place: Any = np.maximum(lengths - 1 - t, 0) if backward else t
-            new = self.values_of(body, [x[every, place], *states, *given], of_body)
+            new = self.values_of(body, [x[every, place], *states, *given], sizes)
             if t < shortest:
                 states = new
                 outputs[every, place] = states[0]

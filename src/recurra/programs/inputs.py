@@ -13,10 +13,13 @@ from recurra.programs.program import Program
 
 KINDS = {
     "numbers": "float32",
+    "exact": "float64",
+    "chances": "float64",  # from 0 to 1
     "flags": "bool",
     "bytes": "uint8",
     "ids": "int64",  # up to `below`
     "copies": "int64",  # ids, and then as many more as the size `along`
+    "counts": "int64",  # of what was read before, any number of it
     "lengths": "int64",  # of the size `along`
     "places": "int64",  # along it
 }
@@ -48,6 +51,9 @@ class Recordable(NamedTuple):
     inputs: Sequence[Input]
     call: Call
     most: Mapping[str, int] = MappingProxyType({})  # how large a size may be, by its name
+    least: Mapping[str, int] = MappingProxyType(
+        {}
+    )  # how large it must be for rows of length 1 to stay the shorter ones
 
 
 class Running(Protocol):

@@ -409,3 +409,17 @@ def sizes_of(function: Function) -> Iterator[Size]:
         for operand in op.operands:
             if isinstance(operand, Number) and isinstance(operand.value, Size):
                 yield operand.value
+
+
+def output_values(function: Function, program: Program) -> list[Value]:
+    values = function.values
+    found = []
+    for _, operand in function.outputs:
+        if isinstance(operand, int):
+            found.append(values[operand])
+        elif isinstance(operand, str):
+            kind, shape = program.weights[operand]
+            found.append(Value(kind, tuple(map(Size.of, shape))))
+        else:
+            found.append(Value("float32", ()))
+    return found

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqDecoding
 from recurra.errors import DataError
-from recurra.programs.c_search import Usual
 from recurra.programs.c_searching import FOUND, MANNER, SEARCHES
 from recurra.programs.in_c import MOST_SHAPES, WRONG, InC
 from recurra.programs.inputs import Running
 from recurra.programs.program import Function
+from recurra.programs.searchable import Usual
 from recurra.search.decoding import SearchTokens
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.sampling import Filter

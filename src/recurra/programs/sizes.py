@@ -41,9 +41,10 @@ class Size:
 
     terms: tuple[tuple[Product, int], ...] = ()
 
-    @classmethod
-    def of(cls, number: int) -> Size:
-        return cls((((), number),)) if number else cls()
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def of(number: int) -> Size:
+        return Size((((), number),)) if number else Size()
 
     @classmethod
     def named(cls, name: str) -> Size:
@@ -53,15 +54,15 @@ class Size:
     def read(cls, text: str | int) -> Size:
         """What `str` wrote; a ValueError where it is no size."""
         if isinstance(text, int) and not isinstance(text, bool):
-            return cls.of(_bounded(text))
+            return Size.of(_bounded(text))
         return _read(text)
 
     @property
     def constant(self) -> int | None:
         """The number that it always is; None where it depends on names."""
-        if any(product for product, _ in self.terms):
-            return None
-        return self.terms[0][1] if self.terms else 0
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     @property
     def names(self) -> set[str]:
@@ -89,6 +90,9 @@ class Size:
 
     def __mul__(self, other: Size | int) -> Size:
         other = Size.of(other) if isinstance(other, int) else other
+        if len(self.terms) == len(other.terms) == 1:
+            [(one, a)], [(two, b)] = self.terms, other.terms
+            return Size(((tuple(sorted((*one, *two))), a * b),))
         found: dict[Product, int] = {}
         for one, a in self.terms:
             for two, b in other.terms:

@@ -7,6 +7,7 @@ is then one of
     a · m + c                 m a product of one or two names: B, T, B·T
     a · m + b · n + c         m, n names
     (a · m + c) // d          d = 2 … 64: steps that are read together, strides
+    n · ⌈m / d⌉ …             n rows of it, or rows and columns: up to three factors
 
 with the fewest names that fit all recordings; recordings are one more than numbers to find. What fits none of these is
 refused, in words.
@@ -33,8 +34,8 @@ class Sizes:
     """What the names mean in each recording.
 
     >>> sizes = Sizes({"B": [2, 3, 5, 4], "T": [7, 5, 11, 6]})
-    >>> str(sizes.solved([15, 16, 56, 25])), str(sizes.solved([4, 3, 6, 3]))
-    ('B*T+1', '(T+1)//2')
+    >>> str(sizes.solved([15, 16, 56, 25])), str(sizes.solved([4, 3, 6, 3])), str(sizes.solved([8, 9, 30, 12]))
+    ('B*T+1', '(T+1)//2', '(T+1)//2*B')
     """
 
     def __init__(self, values: Mapping[str, Sequence[int]]) -> None:
@@ -80,12 +81,31 @@ class Sizes:
         for (one, a), (two, b) in itertools.combinations(names, 2):
             if (plane := _plane(a, b, numbers)) is not None:
                 yield _size(one, plane[0], 0) + _size(two, plane[1], 0) + plane[2]
-        for name, values in self.values.items():
-            for over in DIVISORS:
-                for times in (1, 2):
-                    for plus in range(-over, over + 1):
-                        if all((times * v + plus) // over == n for v, n in zip(values, numbers, strict=True)):
-                            yield (Size.named(name) * times + plus).divided(over)
+        yield from self._quotients(numbers)
+        yield from self._products_of(numbers, factors=3)
+
+    def _products_of(self, numbers: tuple[int, ...], factors: int) -> Iterator[Size]:
+        """Products of names, and of names by whole numbers, rounded up: rows and columns of a map of a picture."""
+        if len(set(numbers)) == 1:
+            yield Size.of(numbers[0])
+            return
+        for name, values in self.values.items() if factors else ():
+            for over in (1, *DIVISORS):
+                each = [-(-v // over) for v in values]
+                if len(set(each)) > 1 and all(v and n % v == 0 for v, n in zip(each, numbers, strict=True)):
+                    factor = Size.named(name) if over == 1 else (Size.named(name) + (over - 1)).divided(over)
+                    rest = tuple(n // v for v, n in zip(each, numbers, strict=True))
+                    yield from (factor * other for other in self._products_of(rest, factors - 1))
+
+    def _quotients(self, numbers: tuple[int, ...]) -> Iterator[Size]:
+        # Many fit so few numbers: first those that are rounded up or down, as parts of so many steps are counted.
+        usual = [(over, 1, plus) for over in DIVISORS for plus in (over - 1, 0)]
+        others = [(over, times, plus) for over in DIVISORS for times in (1, 2) for plus in range(-over, 2 * over + 1)]
+        for some in (usual, others):
+            for name, values in self.values.items():
+                for over, times, plus in some:
+                    if all((times * v + plus) // over == n for v, n in zip(values, numbers, strict=True)):
+                        yield (Size.named(name) * times + plus).divided(over)
 
 
 def _size(product: Product, times: int, plus: int) -> Size:

@@ -70,7 +70,9 @@ def check_types(op: Operation, operands: Sequence[Value]) -> None:
         need(result == "int64")
     elif kind == "cat":
         need(all(each == result for each in types))
-    elif kind in ("matmul", "convolution"):
+    elif kind == "matmul":
+        need(result in FLOATS and all(each == result for each in types))
+    elif kind == "convolution":
         need(all(each == "float32" for each in (*types, result)))
     elif kind == "scan":
         need(result == types[2])

@@ -5,7 +5,8 @@ head   "recurra weights\\n", the length of the rest, its checksum (both eight by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError
-from recurra.programs.c_text import MAGIC, bytes_of, room_of
 from recurra.programs.program import NARROW, Program
+
+BYTES = {"float32": 4, "float64": 8, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "int8": 1, "bfloat16": 2}
+
+MAGIC = b"recurra weights\n"
+ALIGNED = 64
 
 
 def checksum(bytes_: NDArray[np.uint8]) -> int:
@@ -73,3 +78,14 @@ def read_weights(path: Path, program: Program) -> tuple[NDArray[np.uint8], dict[
         found[name] = np.frombuffer(content, NARROW.get(kind, kind), count, at).reshape(shape)
         at += room_of(kind, shape)
     return content, found
+
+
+def room_of(kind: str, shape: Sequence[int]) -> int:
+    """Bytes that a weight takes in a file."""
+    size = math.prod(shape) * BYTES[kind]
+    return (size + ALIGNED - 1) // ALIGNED * ALIGNED
+
+
+def bytes_of(program: Program) -> int:
+    """Bytes of the file of weights."""
+    return 64 + sum(room_of(kind, shape) for kind, shape in program.weights.values())

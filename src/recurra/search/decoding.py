@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from recurra.errors import ConfigError
 from recurra.search.arrays import Array, is_numpy
-from recurra.search.beam import beam
 from recurra.search.brackets import Brackets
-from recurra.search.greedy import greedy
 from recurra.search.rules import Rules
 from recurra.search.sampling import Filter, sample
 from recurra.search.search import Hypothesis, Step
-from recurra.search.tree import Tree
 
 if TYPE_CHECKING:
     from recurra.config import Seq2SeqDecoding
+    from recurra.search.tree import Tree
 
 
 class SearchTokens(NamedTuple):
@@ -87,6 +85,9 @@ def searched_on_host(
     record: list[Tree] | None = None,
 ) -> list[list[Hypothesis]]:
     """Hypotheses for each source, best first: `begun` is the step, tokens, states and what stays the same."""
+    from recurra.search.beam import beam
+    from recurra.search.greedy import greedy
+
     if decoding.search == "beam":
         return beam(*begun, width=decoding.width, best=decoding.best, record=record, **every)
     if decoding.search == "greedy":

@@ -1,7 +1,8 @@
 """A run's answers by its program in C, beside torch: made when torch has worked long enough, used where it is faster.
 
 Recording a model and compiling it take seconds, so they are paid for when torch has worked as long (`PATIENCE`), or
-soon where an earlier process has left the program in the cache. From then on each kind of batch, by how many rows it
+soon where an earlier process has left the program in the cache. A server makes it before it is ready, or beside its
+answers. From then on each kind of batch, by how many rows it
 has, is given to C and to torch a few times, and then to whichever took less time for an element.
 """
 
@@ -36,6 +37,7 @@ from recurra.programs.in_c import InC
 from recurra.programs.program import Program
 from recurra.programs.weights import unsealed_content
 from recurra.tasks.task import Task
+from recurra.training.answering import RECORDING
 from recurra.version import __version__
 
 PATIENCE = 3.0
@@ -66,6 +68,8 @@ class Compiled:
         self.running: InC | None = None
         self.seconds = 0.0  # of torch's work
         self.times: dict[int, dict[str, list[float]]] = {}  # of each kind of batch, seconds for an element
+        self.is_beside = False  # whether answers go on by torch while the program is made
+        self.is_settled = False  # whether one of the two answers everything
         self._was_looked_for = False  # in the cache
         self._stamp: list[tuple[int, int]] = []
         self._predictor: tuple[Task[Any, Any, Any], Predictor[Any]] | None = None
@@ -81,7 +85,7 @@ class Compiled:
         """Outputs for a batch, by whichever is faster."""
         if self.reason is not None or not rows:
             return by_torch()
-        running = self._ready(task)
+        running = self.running if self.is_settled else self._ready(task)
         work = len(rows) * max(1, int(max(task.lengths(Rows.of(rows)))))
         if running is not None and self.faster(len(rows)) == "C":
             began = time.thread_time()
@@ -101,6 +105,8 @@ class Compiled:
 
     def faster(self, rows: int) -> str:
         """Which of the two answers a batch of so many rows."""
+        if self.is_settled:
+            return "C"
         times = self.times.get(rows.bit_length(), {})
         for way in ("C", "torch"):
             if len(times.get(way, ())) < TRIALS:
@@ -140,21 +146,46 @@ class Compiled:
             return None
         if not ONE_AT_A_TIME.acquire(blocking=False):
             return None
+        if self.is_beside:
+            threading.Thread(target=self._find, args=(task, is_due), name=RECORDING, daemon=True).start()
+            return None
+        self._find(task, is_due)
+        return self.running
+
+    def prepare(self, task: Task[Any, Any, Any]) -> None:
+        """Make the program now, however little torch has worked."""
+        if self.reason is None and self.running is None:
+            ONE_AT_A_TIME.acquire()
+            self._find(task, True)
+
+    def settle(self, task: Task[Any, Any, Any]) -> None:
+        """Let C answer everything from now on, or torch where there is no program: answers do not depend on time."""
+        if not self.is_settled:
+            self.prepare(task)
+            self.is_settled = True
+
+    def knows(self, rows: int) -> bool:
+        """Whether it is known which of the two is faster for so many rows."""
+        times = self.times.get(rows.bit_length(), {})
+        return self.running is None or all(len(times.get(way, ())) >= TRIALS for way in ("C", "torch"))
+
+    def _find(self, task: Task[Any, Any, Any], may_make: bool) -> None:
+        """Look for the program in the cache, or make it; ONE_AT_A_TIME is held, and is released here."""
         try:
             self.reason = why_torch(task, self.model)
             if self.reason is None:
                 self._was_looked_for, self._stamp = True, stamp_of(self.model)
                 file = file_of(task, self.model)
-                self.running = loaded(file, self.model)
-                if self.running is None and is_due:
-                    self.running = made(file, self._predictor_of(task), self.model)
+                found = loaded(file, self.model)
+                if found is None and may_make:
+                    found = made(file, task.predictor(), self.model)
+                self.running = found
         except NoCompiler as error:
             self.reason = str(error)
         except Exception as error:  # whatever torch cannot record, it can still compute
             self.reason = f"the model cannot be recorded ({type(error).__name__}: {error})"
         finally:
             ONE_AT_A_TIME.release()
-        return self.running
 
 
 def why_torch(task: Task[Any, Any, Any], model: nn.Module) -> str | None:
