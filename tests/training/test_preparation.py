@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from recurra.cache import UNFINISHED_DAYS, UNUSED_DAYS
 from recurra.cli import main
 from recurra.config import TaggingData, TaggingSettings
 from recurra.errors import ConfigError, DataError
 from recurra.tasks.tagging import Tagging
-from recurra.training.preparation import UNFINISHED_DAYS, UNUSED_DAYS, Prepared, prepared
+from recurra.training.preparation import Prepared, prepared
 
 TEXT = "the\tDET\ncat\tNOUN\n\nit\tPRON\nsleeps\tVERB\nhere\tADV\n"
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import importlib
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+from recurra.data.files import extension
 from recurra.errors import ConfigError, DataError
 from recurra.text.json_file import json_text
 from recurra.views.prediction import Prediction
@@ -15,7 +19,7 @@ from recurra.views.prediction import Prediction
 if TYPE_CHECKING:
     from recurra.data.formats import Row
 
-ENDINGS = (".csv", ".tsv", ".jsonl")
+ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 _BREAKS = re.compile(r"[\t\r\n]+")
@@ -38,45 +42,56 @@ class Tabs(Commas):
 
 def check_is_free(path: Path, *, also: Sequence[str] = ()) -> None:
     """Refuse a file of another kind, and one that would be overwritten."""
-    if path.suffix.lower() not in (*ENDINGS, *also):
-        raise ConfigError(f"--out {path}: the file must end in {', '.join(ENDINGS)}. Taggers also write .conllu.")
+    if f".{extension(path)}" not in (*ENDINGS, *also):
+        raise ConfigError(
+            f"--out {path}: the file must end in {', '.join(ENDINGS)}; text also with .gz or .zst. Taggers also write "
+            ".conllu."
+        )
     if path.exists():
         raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")
 
 
-def write_joined(path: Path, answers: Iterable[Prediction], file: str | None, data: Any) -> int:
+def write_joined(path: Path, at: Path, answers: Iterable[Prediction], file: str | None, data: Any) -> int:
     """Write one record for each row of the file, or for each line that was asked; how many have an answer.
 
-    `data` are the settings that the run reads its data by. A file that could not be written to its end is removed.
+    The name of `path` says what is written, and it is written to `at`. `data` are the settings that the run reads its
+    data by.
     """
-    try:
-        opened = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed below
-    except OSError as error:
-        raise ConfigError(f"--out {path} cannot be written: {error.strerror}.") from error
-    try:
-        with opened as target:
-            return _write(target, path, joined(answers, file, data))
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    if extension(path) == "parquet":
+        from recurra.commands.joined_parquet import write_parquet
+
+        return write_parquet(path, at, answers, file, lambda: joined(answers, file, data))
+    with written(path, at) as target:
+        return _write(target, path, joined(answers, file, data))
 
 
-def write_pieces(path: Path, pieces: Iterable[str]) -> int:
-    """Write pieces of text one after the other; how many. A file that could not be written to its end is removed."""
-    try:
-        opened = open(path, "x", encoding="utf-8", newline="")  # noqa: SIM115  # closed below
-    except OSError as error:
-        raise ConfigError(f"--out {path} cannot be written: {error.strerror}.") from error
+def write_pieces(path: Path, at: Path, pieces: Iterable[str]) -> int:
+    """Write pieces of text one after the other; how many. The name of `path` says whether they are compressed."""
     count = 0
-    try:
-        with opened as target:
-            for piece in pieces:
-                target.write(piece)
-                count += 1
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    with written(path, at) as target:
+        for piece in pieces:
+            target.write(piece)
+            count += 1
     return count
+
+
+@contextmanager
+def written(path: Path, at: Path) -> Iterator[TextIO]:
+    """A file to write text to, compressed as the name of `path` says; equal texts give equal bytes."""
+    ending = path.suffix.lower()
+    with ExitStack() as closing:
+        target: Any = closing.enter_context(open(at, "wb"))
+        if ending == ".gz":
+            import gzip
+
+            target = closing.enter_context(gzip.GzipFile("", "wb", fileobj=target, mtime=0))
+        elif ending == ".zst":
+            try:
+                zstandard: Any = importlib.import_module("zstandard")
+            except ImportError as error:
+                raise ConfigError(f"--out {path} needs the zstandard package: pip install 'recurra[data]'.") from error
+            target = closing.enter_context(zstandard.ZstdCompressor().stream_writer(target, closefd=False))
+        yield closing.enter_context(io.TextIOWrapper(target, encoding="utf-8", newline=""))
 
 
 def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterator[dict[str, Any]]:
@@ -84,7 +99,7 @@ def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterat
     asked = None if file is None else _asked(file, data)
     if asked is None:
         for answer in answers:
-            yield {"input": answer.input, **_answered(answer, {})}
+            yield {"input": answer.input, **answered(answer, {})}
         return
     names: Sequence[str] | None = None
     for answer in answers:
@@ -96,20 +111,20 @@ def joined(answers: Iterable[Prediction], file: str | None, data: Any) -> Iterat
                     continue
             record = _named(row.values, names)
             if row.line < answer.line:
-                yield {**record, **_answered(None, record)}
+                yield {**record, **answered(None, record)}
                 continue
             if row.line > answer.line:
-                raise _not_row_by_row(file)
-            yield {**record, **_answered(answer, record)}
+                raise not_row_by_row(file)
+            yield {**record, **answered(answer, record)}
             break
         else:
-            raise _not_row_by_row(file)
+            raise not_row_by_row(file)
     for row in asked.rows:
         record = _named(row.values, names)
-        yield {**record, **_answered(None, record)}
+        yield {**record, **answered(None, record)}
 
 
-def _not_row_by_row(file: str | None) -> ConfigError:
+def not_row_by_row(file: str | None) -> ConfigError:
     return ConfigError(
         f"--out: there is not exactly one answer for each row of {file}, so the answers cannot be written next to its "
         "rows. Leave --out out; --json prints the line number of each answer."
@@ -158,7 +173,7 @@ def _named(values: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, 
     return dict(values) if names is None else dict(zip(names, values.values(), strict=True))
 
 
-def _answered(answer: Prediction | None, beside: Mapping[str, Any]) -> dict[str, Any]:
+def answered(answer: Prediction | None, beside: Mapping[str, Any]) -> dict[str, Any]:
     """The prediction and its score, under names that no column beside them has."""
     output, score = (None, None) if answer is None else (answer.output, round(answer.score, 6))
     found = {"prediction": output, "score": score}
@@ -167,7 +182,7 @@ def _answered(answer: Prediction | None, beside: Mapping[str, Any]) -> dict[str,
 
 def _write(target: TextIO, path: Path, records: Iterator[dict[str, Any]]) -> int:
     answered = 0
-    is_json, is_tsv = (path.suffix.lower() == ending for ending in (".jsonl", ".tsv"))
+    is_json, is_tsv = (extension(path) == ending for ending in ("jsonl", "tsv"))
     table: csv.DictWriter[str] | None = None
     for record in records:
         answered += record.get("predicted_prediction", record["prediction"]) is not None

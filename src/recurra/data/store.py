@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import weakref
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -60,6 +58,7 @@ class Field(NamedTuple):
 class Store:
     """Encoded examples in a folder, read one at a time.
 
+    >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "store"
     >>> store = Store.write(folder, [{"words": np.array([3, 1], "int32")}, {"words": np.array([2], "int32")}])
     >>> len(store), store[1]["words"].tolist(), store.lengths("words").tolist()
@@ -122,6 +121,7 @@ class Store:
     def take(self, numbers: NDArray[np.int64]) -> Rows:
         """Some rows, in this order; those of a store that is held in memory cost next to nothing.
 
+        >>> import tempfile
         >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(n)} for n in range(4)])
         >>> store.take(np.array([3, 1])).flat("ids")
         Flat(values=array([0, 1, 2, 0]), lengths=array([3, 1]))
@@ -160,6 +160,7 @@ class Store:
     def span(self, field: str, start: int, end: int) -> NDArray[Any]:
         """Steps `start` up to `end` of a field as if all rows were one: a running text goes on over its lines.
 
+        >>> import tempfile
         >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(3)}, {"ids": np.arange(3, 5)}])
         >>> store.size("ids"), store.span("ids", 1, 4).tolist()
         (5, [1, 2, 3])
@@ -176,6 +177,7 @@ class Store:
     def spans(self, field: str, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Flat:
         """Several parts of a field, each as `span` gives it.
 
+        >>> import tempfile
         >>> store = Store.write(Path(tempfile.mkdtemp()) / "store", [{"ids": np.arange(3)}, {"ids": np.arange(3, 5)}])
         >>> store.spans("ids", np.array([3, 0]), np.array([5, 1]))
         Flat(values=array([3, 4, 0]), lengths=array([2, 1]))
@@ -194,11 +196,17 @@ class Store:
     @classmethod
     def write(cls, folder: Path, examples: Iterable[Encoded]) -> Store:
         """Write a store in one pass; it takes its name only when it is whole."""
+        import shutil
+        import tempfile
+
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             unfinished = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=".unfinished", dir=folder.parent))
             try:
-                _write(unfinished, examples)
+                with Writer(unfinished) as writer:
+                    for block in blocks(examples):
+                        writer.add(block)
+                    writer.finish()
                 try:
                     os.rename(unfinished, folder)
                 except OSError:
@@ -216,40 +224,133 @@ WRITTEN_AT_ONCE = 1 << 10
 """Rows that are gathered before they are written: one call for all of them."""
 
 
-def _write(folder: Path, examples: Iterable[Encoded]) -> None:
-    fields: dict[str, Field] = {}
-    files: dict[str, BinaryIO] = {}
-    ends = np.zeros((1, 0), np.int64)
-    rows = 0
+class Block(NamedTuple):
+    """Some rows as they are written: of each field what it looks like, all values, and the length of each row."""
+
+    rows: int
+    fields: dict[str, Field]
+    columns: dict[str, Flat]
+
+    @classmethod
+    def of(cls, examples: Sequence[Encoded]) -> Block:
+        """Encoded examples, one or more.
+
+        >>> Block.of([{"ids": np.array([4, 5])}, {"ids": np.array([6])}]).columns["ids"]
+        Flat(values=array([4, 5, 6]), lengths=array([2, 1]))
+        """
+        fields = {name: Field.of(values) for name, values in examples[0].items()}
+        assert all(example.keys() == fields.keys() for example in examples), "every example has the same fields"
+        columns: dict[str, Flat] = {}
+        for name, field in fields.items():
+            parts = [example[name] for example in examples]
+            dtype, shape = np.dtype(field.dtype), field.shape(0)[1:]
+            for values in parts:
+                assert (values.dtype, values.shape[1:]) == (dtype, shape), f"{name}: {Field.of(values)}, {field}"
+            columns[name] = Flat(np.concatenate(parts, dtype=dtype), np.array([*map(len, parts)], np.int64))
+        return cls(len(examples), fields, columns)
+
+
+def blocks(examples: Iterable[Encoded]) -> Iterator[Block]:
+    """Encoded examples in blocks."""
     rest = iter(examples)
-    with ExitStack() as closing:
-        offsets = closing.enter_context(open(folder / OFFSETS, "wb"))
-        while some := list(islice(rest, WRITTEN_AT_ONCE)):
-            if rows == 0:
-                fields = {name: Field.of(values) for name, values in some[0].items()}
-                files = {name: closing.enter_context(open(folder / f"{name}.values", "wb")) for name in fields}
-                ends = np.zeros((1, len(fields)), np.int64)
-                offsets.write(ends.tobytes())
-            rows += len(some)
-            assert all(example.keys() == fields.keys() for example in some), "every example has the same fields"
-            lengths = np.zeros((len(some), len(fields)), np.int64)
-            for column, (name, field) in enumerate(fields.items()):
-                parts = [example[name] for example in some]
-                dtype, shape = np.dtype(field.dtype), field.shape(0)[1:]
-                for values in parts:
-                    assert (values.dtype, values.shape[1:]) == (dtype, shape), f"{name}: {Field.of(values)}, {field}"
-                lengths[:, column] = list(map(len, parts))
-                files[name].write(np.concatenate(parts, dtype=dtype).tobytes())
-            ends = ends[-1] + lengths.cumsum(0)
-            offsets.write(ends.tobytes())
-        for file in (offsets, *files.values()):
+    while some := list(islice(rest, WRITTEN_AT_ONCE)):
+        yield Block.of(some)
+
+
+class Written(NamedTuple):
+    """How much of a store is written: its rows, its fields, and where each of them ends."""
+
+    rows: int = 0
+    fields: Mapping[str, Field] = MappingProxyType({})
+    ends: Sequence[int] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        fields = {name: list(field) for name, field in self.fields.items()}
+        return {"rows": self.rows, "fields": fields, "ends": list(self.ends)}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Written:
+        return cls(found["rows"], {name: Field(*field) for name, field in found["fields"].items()}, found["ends"])
+
+
+@final
+class Writer:
+    """Writes the files of a store block by block; `finish` writes what says that it is whole.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with Writer(folder) as writer:
+    ...     writer.add(Block.of([{"ids": np.array([4, 5])}]))
+    ...     so_far = writer.written
+    ...     writer.add(Block.of([{"ids": np.array([7])}]))
+    >>> with Writer(folder, so_far) as writer:  # goes on from there
+    ...     writer.add(Block.of([{"ids": np.array([6])}]))
+    ...     writer.finish()
+    >>> [row["ids"].tolist() for row in Store(folder)]
+    [[4, 5], [6]]
+    """
+
+    def __init__(self, folder: Path, written: Written = Written()) -> None:  # noqa: B008  # it never changes
+        self.folder = folder
+        self.written = written
+        self._closing = ExitStack()
+        self._files: dict[str, BinaryIO] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._offsets = self._open(OFFSETS, (written.rows + 1) * 8 * len(written.fields))
+            for (name, field), end in zip(written.fields.items(), written.ends, strict=True):
+                self._files[name] = self._open(f"{name}.values", end * field.step_bytes)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def _open(self, name: str, size: int) -> BinaryIO:
+        """A file of which so many bytes are kept."""
+        path = self.folder / name
+        file = open(path, "r+b" if size else "wb")  # noqa: SIM115  # closed with the writer
+        self._closing.callback(file.close)
+        if size:
+            if os.fstat(file.fileno()).st_size < size:
+                raise OSError(0, f"{path} is shorter than it was")
+            file.truncate(size)
+            file.seek(size)
+        return file
+
+    def add(self, block: Block) -> None:
+        """Write some rows more."""
+        rows, fields, ends = self.written
+        if not rows:
+            fields, ends = block.fields, [0] * len(block.fields)
+            self._files = {name: self._open(f"{name}.values", 0) for name in fields}
+            self._offsets.write(np.zeros((1, len(fields)), np.int64).tobytes())
+        assert block.fields == fields, f"every example has the same fields: {block.fields}, {fields}"
+        lengths = np.zeros((block.rows, len(fields)), np.int64)
+        for column, name in enumerate(fields):
+            lengths[:, column] = block.columns[name].lengths
+        for name, file in self._files.items():
+            file.write(block.columns[name].values.tobytes())
+        until = np.array(ends, np.int64) + lengths.cumsum(0)
+        self._offsets.write(until.tobytes())
+        self.written = Written(rows + block.rows, fields, until[-1].tolist())
+
+    def sync(self) -> None:
+        """Bring all that is written to the disk."""
+        for file in (self._offsets, *self._files.values()):
             file.flush()
             os.fsync(file.fileno())
-    meta = {
-        "rows": rows,
-        "fields": {name: list(field) for name, field in fields.items()},
-    }
-    (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
+
+    def finish(self) -> None:
+        """Say that the store is whole."""
+        self.sync()
+        meta = self.written.to_json()
+        del meta["ends"]
+        (self.folder / "meta.json").write_text(json.dumps(meta), "utf-8")
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
 
 
 def _read(file: int, size: int, start: int) -> bytes:
