@@ -261,7 +261,8 @@ async def busy(scope, receive, send):
     if scope["path"] == "/long":
         await beside(lambda: time.sleep(60))
     await echo(scope, receive, send)
-sys.modules["recurra.runtime.server"] = types.SimpleNamespace(serve=serve)  # which would load torch for no test here
+# The real one would load torch for no test here.
+sys.modules["recurra.runtime.server"] = types.SimpleNamespace(serve=serve, Serving=dict)
 sys.exit(main(["serve", "a run"]))
 """
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recurra.runtime.application import application
 from recurra.runtime.hosted import Hosted
 from recurra.runtime.openapi import described
-from recurra.runtime.server import application
+from recurra.runtime.service import Service
 from recurra.views.heat_map import HeatMap
 from tests.runtime.listening import asked, at_work, posted, request
 from tests.runtime.tiny_runs import ASKED
@@ -88,7 +89,7 @@ def question_schema(name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def port(runs: dict[str, Hosted]) -> Iterator[int]:
-    with at_work(application(runs)) as found:
+    with at_work(application(Service(runs))) as found:
         yield found
 
 
@@ -104,7 +105,7 @@ def test_the_validator_finds_what_is_wrong() -> None:
 
 def test_every_route_of_the_api_is_described_and_every_description_has_a_route(runs: dict[str, Hosted]) -> None:
     routes = {}
-    for route in application(runs).app.routes:  # type: ignore[attr-defined]
+    for route in application(Service(runs)).app.routes:  # type: ignore[attr-defined]
         if route.path.startswith("/api"):
             routes[route.path.replace(":path", "")] = {each.lower() for each in route.methods} - {"head"}
     assert routes == {path: set(item) - {"parameters"} for path, item in DOCUMENT["paths"].items()}

@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,20 @@ import recurra
 from recurra.cli import main
 from recurra.errors import CheckpointError
 from recurra.manifest import seal
+from recurra.runtime.application import application
 from recurra.runtime.effort import MOST
-from recurra.runtime.hosted import REMEMBERED, Hosted, as_plain, hosted, siblings
+from recurra.runtime.hosted import REMEMBERED, Hosted, Question, as_plain, hosted, siblings
 from recurra.runtime.limits import Limits
-from recurra.runtime.server import application, parsed, rendered, usable
+from recurra.runtime.requests import parsed
+from recurra.runtime.server import usable
+from recurra.runtime.service import Service, rendered
 from tests.runtime.listening import Answer, asked, at_work, connected, posted, received, request, seconds_since
 from tests.runtime.tiny_runs import ASKED
 
 
 @pytest.fixture(scope="module")
 def port(runs: dict[str, Hosted]) -> Iterator[int]:
-    with at_work(application(runs, limits=Limits(body_bytes=100_000))) as found:
+    with at_work(application(Service(runs, limits=Limits(body_bytes=100_000)))) as found:
         yield found
 
 
@@ -59,7 +62,7 @@ def test_raw_text_is_for_runs_that_find_its_sentences(port: int) -> None:
 @pytest.mark.parametrize("name", ASKED)
 def test_an_answer_is_that_of_the_model_itself(port: int, folder: Path, name: str) -> None:
     model = recurra.load(folder / name)
-    [expected] = model.predict([ASKED[name]], detail=True)  # type: ignore[list-item]
+    [expected] = model.predict([ASKED[name]], detail=True)  # type: ignore[arg-type]
     [answer] = predicted(port, name, ASKED[name]).json["answers"]
     assert answer["output"] == expected.output
     assert answer["score"] == pytest.approx(expected.score, abs=1e-5)
@@ -105,7 +108,7 @@ def test_an_answer_does_not_wait_for_an_explanation(runs: dict[str, Hosted], mon
         return {}
 
     monkeypatch.setattr(runs["sounds"], "explain", long)
-    with at_work(application(runs)) as port, ThreadPoolExecutor(1) as pool:
+    with at_work(application(Service(runs))) as port, ThreadPoolExecutor(1) as pool:
         explained = pool.submit(posted, port, "/api/runs/sounds/explain", {"input": "cat"})
         began.wait(10)
         assert predicted(port, "sounds", "cat").status == 200
@@ -118,14 +121,14 @@ def test_what_no_one_waits_for_any_longer_is_not_computed(
 ) -> None:
     began, may_end, seen = threading.Event(), threading.Event(), list[object]()
 
-    def long(inputs: object, _: object) -> dict[str, object]:
-        seen.append(inputs)
+    def long(questions: Sequence[Question]) -> Iterator[list[tuple[int, dict[str, object]]]]:
+        seen.extend(each.inputs for each in questions)
         began.set()
         may_end.wait(10)
-        return {}
+        yield [(number, {}) for number, _ in enumerate(questions)]
 
-    monkeypatch.setattr(runs["sounds"], "predict", long)
-    with at_work(application(runs)) as port, connected(port) as first, connected(port) as last:
+    monkeypatch.setattr(runs["sounds"], "predict_several", long)
+    with at_work(application(Service(runs))) as port, connected(port) as first, connected(port) as last:
         send(first, ["first"])
         began.wait(10)
         with connected(port) as gone:
@@ -285,7 +288,8 @@ def test_a_text_that_cannot_be_written_is_refused(port: int, question: object, s
 
 
 def test_only_what_writes_is_asked_to_write(port: int) -> None:
-    assert "cannot generate text" in refused(port, "tags", {"prompt": "the"}, "generate")
+    said = refused(port, "tags", {"prompt": "the"}, "generate")
+    assert said.startswith("the run tags cannot generate text: it is a tagging model")  # and not its folder
     assert "the input of this model must be a list of pen strokes" in refused(
         port, "ink", {"prompt": "/etc/passwd"}, "generate"
     )
@@ -366,7 +370,7 @@ def test_names_of_runs_may_hold_anything(tmp_path: Path, folder: Path) -> None:
         shutil.copytree(folder / "sounds", tmp_path / place)
     found = hosted([str(tmp_path / "a"), str(tmp_path / "b")])
     assert list(found) == ["a/50 %? #1", "b/50 %? #1", "Größe 大"]
-    with at_work(application(found)) as port:
+    with at_work(application(Service(found))) as port:
         assert [run["name"] for run in asked(port, request("/api/runs")).json["runs"]] == list(found)
         for name in found:
             assert predicted(port, quote(name), "cat").status == 200
@@ -401,7 +405,7 @@ def test_a_run_whose_weights_are_broken_says_so_and_others_go_on(tmp_path: Path,
         shutil.copytree(folder / "sounds", tmp_path / name)
     weights = tmp_path / "bad" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
-    with at_work(application(hosted([str(tmp_path)]))) as port:
+    with at_work(application(Service(hosted([str(tmp_path)])))) as port:
         broken = predicted(port, "bad", "cat")
         assert broken.status == 500
         assert "model.safetensors" in broken.error
@@ -423,8 +427,8 @@ def test_a_mistake_of_ours_and_a_lack_of_memory_are_sentences(
     def fail(*_: object) -> None:
         raise next(waiting)[0]
 
-    monkeypatch.setattr(runs["sounds"], "predict", fail)
-    with at_work(application(runs)) as port:
+    monkeypatch.setattr(runs["sounds"], "predict_several", fail)
+    with at_work(application(Service(runs))) as port:
         for _, status in failures:
             found = predicted(port, "sounds", "cat")
             assert found.status == status

@@ -7,12 +7,16 @@ export { AWAY, latest, sentence } from "./asking.js";
 /** A keystroke waits so many milliseconds for the next one before the server is asked. */
 export const PAUSE = 30;
 
+/** Where the token of a server that asks for one is kept until the tab is closed. */
+const TOKEN = "recurra.token";
+
 /** What there is at an address of the API; with a body it is asked by POST. */
 export async function ask(address, body, { signal } = {}) {
-  const options = { signal };
+  const token = sessionStorage.getItem(TOKEN);
+  const options = { signal, headers: token === null ? {} : { Authorization: `Bearer ${token}` } };
   if (body !== undefined) {
     options.method = "POST";
-    options.headers = { "Content-Type": "application/json" };
+    options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
   let response;
@@ -22,6 +26,12 @@ export async function ask(address, body, { signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer: is `recurra serve` still running?", { cause: AWAY });
   }
+  if (response.status === 401 && sessionStorage.getItem(TOKEN) === token) {
+    const given = window.prompt("This server asks for its token:");
+    if (given) sessionStorage.setItem(TOKEN, given.trim());
+  }
+  // Another question may have been told the token meanwhile.
+  if (response.status === 401 && sessionStorage.getItem(TOKEN) !== token) return ask(address, body, { signal });
   const found = await response.json().catch(() => null);
   if (response.ok && found !== null) return found;
   throw new Error(sentence(found?.error ?? `the server answered ${response.status} ${response.statusText}.`));
@@ -46,5 +56,6 @@ export function questionsTo(name) {
 /** The command that asks the same from a shell. */
 export function asCurl(address, body) {
   const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
-  return `curl -s '${location.origin}${address}' -H 'Content-Type: application/json' -d '${quoted}'`;
+  const token = sessionStorage.getItem(TOKEN) === null ? "" : ' -H "Authorization: Bearer $TOKEN"';
+  return `curl -s '${location.origin}${address}' -H 'Content-Type: application/json'${token} -d '${quoted}'`;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from recurra.errors import ConfigError
@@ -30,11 +31,17 @@ def controls(decoding: Any) -> list[Control]:
     """What may be changed about how a trained model answers: its settings of [decoding], None without any."""
     if decoding is None:
         return []
-    hints = get_type_hints(type(decoding))
+    hints = _hints_of(decoding.__class__)
     return [
         _control(field.name, hints[field.name], getattr(decoding, field.name), field.metadata["about"])
         for field in decoding.__dataclass_fields__.values()
     ]
+
+
+@cache
+def _hints_of(kind: Any) -> dict[str, Any]:
+    """The types of its fields; each is a text that Python compiles when it is asked."""
+    return get_type_hints(kind)
 
 
 def _control(name: str, hint: Any, value: Any, about: str) -> Control:
@@ -52,6 +59,8 @@ def overrides(decoding: Any, asked: object) -> dict[str, object]:
     """What was asked of [decoding], in the order of the names, each a setting that the model has."""
     if not isinstance(asked, Mapping):
         raise ConfigError('"decoding" must be an object with settings, such as {"width": 3}.')
+    if not asked:
+        return {}
     known = {each.name: each for each in controls(decoding)}
     for name, value in asked.items():
         if not known:

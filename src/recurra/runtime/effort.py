@@ -41,6 +41,9 @@ MOST_READ = 20_000
 MOST_WRITTEN = 500_000
 """Tokens that hypotheses of all answers of one call may have, or steps of all paths; some seconds on one core."""
 
+TOGETHER_WRITTEN = 50_000
+"""The same of requests that are computed together: one that asks for much is computed alone."""
+
 MOST_EXPLAINED = 1_000
 """Of an input that is explained."""
 
@@ -71,19 +74,20 @@ def lengths_of(task: Task[Any, Any, Any], examples: Sequence[Any]) -> list[int]:
     return found
 
 
-def check_read(task: Task[Any, Any, Any], examples: Sequence[Any], most: int, what: str) -> None:
+def check_read(lengths: Sequence[int], most: int, what: str) -> None:
     """Refuse more than so many tokens, or steps, together."""
-    found = sum(lengths_of(task, examples))
+    found = sum(lengths)
     if found > most:
         raise DataError(f"at most {most:,} tokens {what}, but the input has {found:,}.")
 
 
-def check_written(task: Task[Any, Any, Any], examples: Sequence[Any], *, searches: int = 1) -> None:
-    """Refuse what may be computed for minutes: many answers, each long, of a wide beam or many paths, often."""
-    found = searches * task.most_written(lengths_of(task, examples))
+def check_written(task: Task[Any, Any, Any], lengths: Sequence[int], *, searches: int = 1) -> int:
+    """Tokens that are written; refuse what may be computed for minutes: many answers, each long, of a wide beam."""
+    found = searches * int(task.most_written(lengths))
     if found > MOST_WRITTEN:
         times = math.ceil(found / MOST_WRITTEN)
         raise DataError(
             f"this request needs about {times} times the work allowed in one call: send fewer or shorter inputs, or "
             f"ask for shorter answers, a narrower beam, fewer paths or fewer views."
         )
+    return found

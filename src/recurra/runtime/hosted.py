@@ -10,15 +10,15 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from recurra.config.given import Given
-from recurra.errors import ConfigError, DataError
+from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.exported import is_exported, load
 from recurra.opening import read_file
 from recurra.reading.schema import ABOUT
@@ -30,23 +30,56 @@ from recurra.runtime.effort import (
     MOST_PICTURES,
     MOST_READ,
     MOST_WEIGHED,
+    TOGETHER_WRITTEN,
     check_most,
     check_read,
     check_written,
+    lengths_of,
 )
 from recurra.runtime.inputs import LARGEST, checked, question
 from recurra.runtime.samples import samples
 from recurra.tasks.task import Task
-from recurra.training.answering import Answering
+from recurra.training.answering import TOKENS, Answering
 from recurra.training.loading import files_of_vocabulary, load_task
 from recurra.training.run_names import folders
+
+if TYPE_CHECKING:
+    from recurra.generation.generated import TextSource
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
 
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+"""Batches of a sample with which a run is tried before it is ready,"""
+
+MEASURED = 3.0
+"""for so many seconds of computing or a little more."""
 
 MOST_FOLDERS = 10_000
 """Folders that are looked into for runs: whoever serves a whole disk does not wait for all of it."""
+
+
+class Question(NamedTuple):
+    """What `predict` is asked with."""
+
+    inputs: object
+    decoding: object
+    raw: bool = False
+
+
+Answered: TypeAlias = "tuple[int, dict[str, Any] | RecurraError]"
+"""The number of a question, and its answers or what is wrong with it."""
+
+
+class Read(NamedTuple):
+    """A question that the model can answer."""
+
+    number: int
+    model: Answering
+    examples: list[Any]
+    of: list[int] | None  # of raw texts, the input that each sentence is of
+    tokens: int
+    written: int
 
 
 class Hosted:
@@ -118,22 +151,54 @@ class Hosted:
 
         Of raw texts, an answer for each sentence, which says of which input it is.
         """
+        [[(_, found)]] = self.predict_several([Question(inputs, decoding, raw)])
+        if isinstance(found, RecurraError):
+            raise found
+        return found
+
+    def predict_several(self, questions: Sequence[Question]) -> Iterator[list[Answered]]:
+        """The number of each question and what `predict` returns or raises; those who ask alike are answered together.
+
+        They come in parts as they are computed, and not all at the end.
+        """
+        alike: dict[int, list[Read]] = {}
+        refused: list[Answered] = []
+        for number, each in enumerate(questions):
+            try:
+                read = self._read(number, each)
+            except RecurraError as error:
+                refused.append((number, error))
+            else:
+                alike.setdefault(id(read.model), []).append(read)
+        if refused:
+            yield refused
+        for group in alike.values():
+            yield from map(_answered, _in_parts(group))
+
+    def _read(self, number: int, asked: Question) -> Read:
+        inputs = asked.inputs
         if not isinstance(inputs, list) or not inputs:
             raise DataError('"inputs" must be a list of at least one input.')
-        most = MOST_PICTURES if self.task.schema().kind in ("picture", "strokes") else MOST_INPUTS
-        if len(inputs) > most:
-            raise DataError(f'"inputs" has {len(inputs):,} inputs, but one request can have at most {most}.')
-        model = self._model(decoding, "answers")
-        began = time.perf_counter()
-        found = [self._sentences(model, value) if raw else [question(model.task, value)] for value in inputs]
+        if len(inputs) > self.most_inputs:
+            raise DataError(
+                f'"inputs" has {len(inputs):,} inputs, but one request can have at most {self.most_inputs}.'
+            )
+        model = self._model(asked.decoding, "answers")
+        if asked.raw:
+            found = [self._sentences(model, value) for value in inputs]
+        else:
+            found = [[question(model.task, value)] for value in inputs]
         examples = [example for each in found for example in each]
-        check_read(model.task, examples, MOST_READ, "are answered in one call")
-        check_written(model.task, examples)
-        answers = [_answer(each) for each in model.answers(examples, detail=True)]
-        if raw:
-            of = [number for number, each in enumerate(found) for _ in each]
-            answers = [{**answer, "of": number} for answer, number in zip(answers, of, strict=True)]
-        return {"answers": answers, "seconds": round(time.perf_counter() - began, 6)}
+        lengths = lengths_of(model.task, examples)
+        check_read(lengths, MOST_READ, "are answered in one call")
+        written = check_written(model.task, lengths)
+        of = [place for place, each in enumerate(found) for _ in each] if asked.raw else None
+        return Read(number, model, examples, of, sum(lengths), written)
+
+    @cached_property
+    def most_inputs(self) -> int:
+        """Inputs of one request."""
+        return MOST_PICTURES if self.task.schema().kind in ("picture", "strokes") else MOST_INPUTS
 
     def _sentences(self, model: Answering, value: object) -> list[Any]:
         """The sentences of a raw text."""
@@ -162,7 +227,7 @@ class Hosted:
 
         Of a raw text, `best` is the number of the sentence.
         """
-        from recurra.reports.explaining import numbers_of, viewer_named
+        from recurra.training.explaining import numbers_of, viewer_named
 
         for name in show or ():
             viewer_named(self.task, name, '"show":')
@@ -183,13 +248,14 @@ class Hosted:
         else:
             example = question(model.task, value)
         model.task.encode(example)  # what cannot be read is refused once, and not by each view
-        check_read(model.task, [example], MOST_EXPLAINED, "are explained here")
-        check_written(model.task, [example], searches=1 + len(wanted))  # each view asks the model anew
+        lengths = lengths_of(model.task, [example])
+        check_read(lengths, MOST_EXPLAINED, "are explained here")
+        check_written(model.task, lengths, searches=1 + len(wanted))  # each view asks the model anew
         asked = model.asked(example)._replace(layer=layer, direction=direction, best=best)
         model.task.check_explained(example)
         missing, viewers = {}, model.task.viewers()
         try:
-            check_read(model.task, [example], MOST_WEIGHED, "are weighed here, which `recurra explain` does of any")
+            check_read(lengths, MOST_WEIGHED, "are weighed here, which `recurra explain` does of any")
         except DataError as error:
             missing = {name: str(error) for name in wanted if viewers[name].work is not None}
         found = numbers_of(asked, {name: viewers[name] for name in wanted if name not in missing})
@@ -210,6 +276,21 @@ class Hosted:
 
     def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""
+        count, source, given = self._writing(prompt, options)
+        began = time.perf_counter()
+        found = source.texts([given], count=count)
+        texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]
+        return {"texts": texts, "seconds": round(time.perf_counter() - began, 6)}
+
+    def pieces(self, prompt: object, options: Mapping[str, Any]) -> Iterator[str]:
+        """The prompt and one text after it, bit by bit as it is written."""
+        count, source, given = self._writing(prompt, options)
+        if count != 1:
+            raise ConfigError(f'"stream" is for one text, but "count" is {count}: leave one of them out.')
+        yield from source.pieces(given)
+
+    def _writing(self, prompt: object, options: Mapping[str, Any]) -> tuple[int, TextSource, Any]:
+        """How many texts are to be written, by what, and of what."""
         from recurra.generation.generated import Manner
 
         options = dict(options)
@@ -229,15 +310,27 @@ class Hosted:
         given = checked(model.task, prompt)
         if model.task.schema().kind == "text" and not isinstance(given, str):
             raise DataError('"prompt" must be a text.')
-        began = time.perf_counter()
-        found = model.writer(Manner(**options)).texts([given], count=count)
-        texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]
-        return {"texts": texts, "seconds": round(time.perf_counter() - began, 6)}
+        try:
+            return count, model.writer(Manner(**options)), given
+        except ConfigError as error:
+            raise ConfigError(_called(self.name, model.folder, str(error))) from error
 
-    def warm(self) -> None:
-        """Answer a sample, so that the first answer to a user is as quick as the next."""
-        for value in self.samples()[:1]:
-            self.predict([value], {})
+    def warm(self, in_turn: Callable[[Callable[[], object]], object] = lambda act: act()) -> None:
+        """Answer a sample and compile what can be, so that the first answer to a user is as quick as the next.
+
+        `in_turn` is given what must not be computed while another thread answers.
+        """
+        samples = self.samples()
+        if samples:
+            in_turn(lambda: self.predict(samples[:1], {}))
+        model = self._model({}, "answers")
+        model.prepare()
+        examples = [question(model.task, value) for value in samples]
+        ends = time.process_time() + MEASURED
+        for size in SIZES if samples else ():
+            if size <= self.most_inputs and time.process_time() < ends:
+                some = [examples[number % len(examples)] for number in range(size)]
+                in_turn(partial(model.measure, some))
 
     def _model(self, decoding: object, way: str) -> Answering:
         """The model as it is to answer, with the modules of one way to use it."""
@@ -261,6 +354,7 @@ class Hosted:
                 given = folders(self.given)
                 which = given[0] if len(given) == 1 else given
                 found: Answering = load(which, device=self.device, trust=self.trust)
+                found.record_beside()
                 self._ready[(way,)] = found
             else:
                 self._ready[(way,)] = self._plain("answers").apart()
@@ -282,6 +376,36 @@ TYPES: dict[str, Any] = {
 KINDS = {int: "a whole number", int | float: "a number", str: "a text", bool: "true or false"}
 
 
+def _in_parts(group: Sequence[Read]) -> Iterator[list[Read]]:
+    """Questions that are computed together; a large one stands alone, so that small ones do not wait for it long."""
+    part: list[Read] = []
+    tokens = written = 0
+    for each in group:
+        if part and (tokens + each.tokens > TOKENS or written + each.written > TOGETHER_WRITTEN):
+            yield part
+            part, tokens, written = [], 0, 0
+        part.append(each)
+        tokens, written = tokens + each.tokens, written + each.written
+    yield part
+
+
+def _answered(group: Sequence[Read]) -> list[Answered]:
+    """Questions to one model with their answers; where they cannot be answered together, each has its own error."""
+    began = time.perf_counter()
+    try:
+        found = iter(group[0].model.answers([each for read in group for each in read.examples], detail=True))
+    except RecurraError as error:
+        return [(group[0].number, error)] if len(group) == 1 else [_answered([read])[0] for read in group]
+    seconds = round(time.perf_counter() - began, 6)
+    every: list[Answered] = []
+    for read in group:
+        answers = [_answer(next(found)) for _ in read.examples]
+        if read.of is not None:
+            answers = [{**answer, "of": number} for answer, number in zip(answers, read.of, strict=True)]
+        every.append((read.number, {"answers": answers, "seconds": seconds}))
+    return every
+
+
 def _answer(answer: Any) -> dict[str, Any]:
     found = {"input": answer.input, "output": answer.output, "score": answer.score, **answer.detail}
     plain: dict[str, Any] = as_plain(found)
@@ -290,13 +414,18 @@ def _answer(answer: Any) -> dict[str, Any]:
 
 def as_plain(value: Any) -> Any:
     """Numbers that JSON has: arrays as lists, to six places; what is not finite is null."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is float:
         return round(value, 6) if math.isfinite(value) else None
+    if kind is str or kind is int:
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return as_plain(value.tolist())
     if isinstance(value, Mapping):
         return {str(name): as_plain(each) for name, each in value.items()}
-    return [as_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [as_plain(each) for each in value]
+    return as_plain(float(value)) if isinstance(value, float) else value
 
 
 def _in_words(name: str) -> str:
@@ -330,15 +459,24 @@ def _summary(folder: Path) -> dict[str, Any]:
 def hosted(given: Sequence[str], *, device: str = "cpu", trust: bool = False) -> dict[str, Hosted]:
     """The runs by their names: those that are named, and those anywhere below folders that are named.
 
-    A name is that of the run's folder; where two have the same, the folders above it go before.
+    A name is that of the run's folder; where two have the same, the folders above it go before. "name=folder" gives
+    one run a name of its own.
     """
+    own: dict[str, str] = {}
     places: list[str] = []
     for each in given:
+        name, is_named, place = each.partition("=")
         path = Path(each)
-        places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
+        if is_named and "/" not in name and not path.exists():
+            if not name or not place or name in own:
+                why = "two runs have this name" if name in own else "a name and a folder are expected, as in pos=runs/a"
+                raise ConfigError(f"{each}: {why}.")
+            own[name] = place
+        else:
+            places += [each] if (path / "config.toml").is_file() else runs_below(path) or [each]
     places = list(dict.fromkeys(places))
-    named = zip(_names(places), places, strict=True)
-    return {name: Hosted(name, place, device=device, trust=trust) for name, place in named}
+    named = {**dict(zip(_names(places), places, strict=True)), **own}
+    return {name: Hosted(name, place, device=device, trust=trust) for name, place in named.items()}
 
 
 def siblings(runs: Mapping[str, Hosted]) -> dict[str, list[str]]:

@@ -1,10 +1,11 @@
-"""Listening on this machine alone, with limits on what a client may hold up."""
+"""Listening, with limits on what a client may hold up."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -22,24 +23,36 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from recurra.errors import ConfigError
+from recurra.runtime.batching import COMPUTING
+from recurra.training.answering import RECORDING
 
 Found = TypeVar("Found")
 
-COMPUTING = "computing an answer"
-"""The name of each thread that does."""
+WHEN_GONE = "recurra.when_gone"
+"""Where the scope of a request holds a function that is called if the client leaves before it has its answer."""
+
+BACKLOG = 1024
+"""Connections that the system holds until they are accepted."""
+
+FILES = 128
+"""Files that a process has open beside its connections."""
 
 
 class Limits(NamedTuple):
     """What one client may take, so that others are answered and the server can end."""
 
-    connections: int = 64  # at a time; the one that has let the server wait longest makes room for another
+    connections: int = 1000  # at a time; the one that has let the server wait longest makes room for another
     headers: int = 100
     head_bytes: int = 32 << 10  # of the address and the headers together
     body_bytes: int = 16 << 20
+    all_body_bytes: int = 256 << 20  # of all requests that are read or computed at a time
     head_seconds: float = 10.0  # until an address and all headers are there
     body_seconds: float = 30.0  # until the body is there
     idle_seconds: int = 60  # from an answer to the next request
     ending_seconds: int = 1  # for computations that are under way when the server is told to end
+    deadline_seconds: float = 30.0  # in which a request is answered, or told that it will not be
+    queued: int = 256  # requests that wait for one run
+    together: int = 64  # inputs that are computed together
 
 
 class Connection(H11Protocol):
@@ -97,6 +110,10 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.deadline is not None:
             self.deadline.cancel()
+        if self.cycle is not None and not self.cycle.response_complete:
+            act: Any = self.scope.get(WHEN_GONE)
+            if act is not None:
+                act()
         super().connection_lost(exc)
 
     def late(self) -> None:
@@ -183,21 +200,50 @@ def server_of(application: ASGIApp, limits: Limits) -> uvicorn.Server:
 
 
 def listening(
-    application: ASGIApp, *, port: int, said: Callable[[str], None] = print, limits: Limits | None = None
+    application: ASGIApp,
+    *,
+    port: int,
+    host: str = "127.0.0.1",
+    said: Callable[[str], None] = print,
+    limits: Limits | None = None,
 ) -> None:
-    """Answer on 127.0.0.1 until SIGTERM, or until Ctrl-C, which is raised as KeyboardInterrupt when all has ended."""
+    """Answer at an address until SIGTERM, or until Ctrl-C, which is raised as KeyboardInterrupt when all has ended."""
+    limits = limits or Limits()
+    limits = limits._replace(connections=_room_for(limits.connections))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends the small parts of an answer at once, and not 40 ms later, where a socket says that it is TCP.
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+    with socket.socket(family, proto=socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(("127.0.0.1", port))
-            listener.listen()
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
         except (OSError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else "a port must be a number from 0 to 65535"
+            if isinstance(error, OSError) and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise ConfigError(
+                    f"--host {host} cannot be used: {why}. It must be an address of this machine."
+                ) from error
             raise ConfigError(f"--port {port} cannot be used: {why}. --port 0 picks a free port.") from error
-        said(f"http://127.0.0.1:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+        shown = f"[{host}]" if ":" in host else host
+        said(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         with _ending():
-            server_of(application, limits or Limits()).run([listener])
+            server_of(application, limits).run([listener])
+
+
+def _room_for(connections: int) -> int:
+    """So many connections, or as many as the system lets this process have beside its files."""
+    try:
+        import resource
+    except ImportError:  # no Unix
+        return connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        connections = max(1, min(connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES))
+    return connections
 
 
 @contextlib.contextmanager
@@ -210,7 +256,7 @@ def _ending() -> Iterator[None]:
         status = 0
     finally:
         signal.signal(signal.SIGTERM, before)
-        if any(thread.name == COMPUTING for thread in threading.enumerate()):
+        if any(thread.name in (COMPUTING, RECORDING) for thread in threading.enumerate()):
             # Python cannot end a thread that computes, and torch would not survive being left by the interpreter.
             atexit.register(_leave, status)
 

@@ -18,9 +18,9 @@ from recurra.exported import PROGRAM, WEIGHTS
 from recurra.exporting.folder import export
 from recurra.exporting.gates import GATES
 from recurra.exporting.gates import described as gates_described
-from recurra.programs.c_text import Printed, output_values
+from recurra.programs.c_text import Printed
 from recurra.programs.narrowing import Width
-from recurra.programs.program import Function, Program
+from recurra.programs.program import Function, Program, output_values
 from recurra.programs.sizes import Size, quotient
 from recurra.programs.wasm import compiled
 from recurra.runtime.hosted import Hosted

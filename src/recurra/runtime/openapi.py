@@ -26,12 +26,14 @@ from recurra.runtime.schemas import (
 
 MISTAKES = {
     "400": "the request is invalid or asks for too much",
+    "401": "the server needs a token",
     "404": "there is no such run",
     "408": "the request timed out",
     "413": "the request is too large",
     "415": "the Content-Type is not application/json",
+    "429": "too many requests wait for this run: try again after the seconds in Retry-After",
     "500": "the run cannot be read, or internal error",
-    "503": "the server is shutting down, or there are too many requests",
+    "503": "the deadline has passed, the server is shutting down, or there are too many connections: try again",
     "507": "out of memory",
 }
 
@@ -76,6 +78,11 @@ ASKED: dict[str, tuple[JsonSchema, dict[str, Any]]] = {
                 "top_p": may_be_null({**NUMBER, "exclusiveMinimum": 0, "maximum": 1}),
                 "until": said(may_be_null({**TEXT, "maxLength": MOST["until"]}), "generation stops before this text"),
                 "allow_unknown": may_be_null(FLAG),
+                "stream": said(
+                    may_be_null(FLAG),
+                    "answer with server-sent events while one text is written: prompt and text in pieces, each "
+                    '{"text": ...}; then the event "end", or "error" with {"error": ...}',
+                ),
             },
         ),
         {"prompt": "Good morrow", "length": 60, "temperature": 0.7},
@@ -103,7 +110,10 @@ def described(runs: Sequence[str]) -> JsonSchema:
     paths: dict[str, Any] = {
         "/api/runs": {
             "get": _operation(
-                "runs", "The runs that are served", held({"version": TEXT, "runs": listed(of("Run"))}), ["500", "503"]
+                "runs",
+                "The runs that are served",
+                held({"version": TEXT, "runs": listed(of("Run"))}),
+                ["401", "500", "503"],
             )
         },
         "/api/runs/{run}/samples": {
@@ -112,18 +122,22 @@ def described(runs: Sequence[str]) -> JsonSchema:
                 "samples",
                 "A few example inputs; empty if the data is missing",
                 held({"samples": listed(of("Input"))}),
-                ["404", "500", "503"],
+                ["401", "404", "429", "500", "503"],
             ),
         },
     }
+    deadline = {"name": "X-Deadline-Seconds", "in": "header", "schema": {**NUMBER, "exclusiveMinimum": 0}}
+    deadline["description"] = "seconds within which the answer is needed, if less than the server allows"
     for name, (summary, answer) in found.items():
         schema, example = ASKED[name]
         content = {"application/json": {"schema": schema, "example": example}}
         operation = _operation(name, summary, answer, list(MISTAKES))
         paths[f"/api/runs/{{run}}/{name}"] = {
-            "parameters": [run],
+            "parameters": [run, deadline],
             "post": {**operation, "requestBody": {"required": True, "content": content}},
         }
+    written = paths["/api/runs/{run}/generate"]["post"]["responses"]["200"]["content"]
+    written["text/event-stream"] = {"schema": TEXT}
     return {
         "openapi": "3.1.0",
         "info": {

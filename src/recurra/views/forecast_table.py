@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from recurra.views.prediction import Prediction
+from recurra.views.table import Table
+
+HEAD = ("series", "time", "step", "column")
 
 NUMBER = ".9g"
 """More places than a network has."""
@@ -26,20 +29,36 @@ def forecast_csv(answers: Iterable[Prediction], columns: Sequence[str], *, backw
     """
     has_head = False
     for answer in answers:
-        parts = _parts(answer.detail)
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
-        values = answer.detail["values"]
-        if values and not has_head:
-            table.writerow(["series", "time", "step", "column", *parts])
+        if answer.detail["values"] and not has_head:
+            table.writerow([*HEAD, *_parts(answer.detail)])
             has_head = True
-        for number in range(len(values)):
-            step = number - len(values) if backward else number + 1
-            time = answer.detail["times"][number] if "times" in answer.detail else step
-            for j, column in enumerate(columns):
-                said = [format(part[number][j], NUMBER) for part in parts.values()]
-                table.writerow([answer.detail.get("series", ""), time, step, column, *said])
+        for row in _rows(answer, columns, backward=backward):
+            table.writerow([*row[: len(HEAD)], *(format(number, NUMBER) for number in row[len(HEAD) :])])
         yield text.getvalue()
+
+
+def forecast_table(answers: Iterable[Prediction], columns: Sequence[str], *, backward: bool = False) -> Table:
+    """The same rows as values.
+
+    >>> answer = Prediction("a", "", 0.0, 1, {"series": "a", "values": [[1.0], [2.5]], "times": ["May", "June"]})
+    >>> forecast_table([answer], ["x"]).rows[0]
+    ['a', 'May', 1, 'x', 1.0]
+    """
+    known = [answer for answer in answers if answer.detail["values"]]
+    head = [*HEAD, *_parts(known[0].detail)] if known else [*HEAD, "forecast"]
+    return Table(head, [row for answer in known for row in _rows(answer, columns, backward=backward)])
+
+
+def _rows(answer: Prediction, columns: Sequence[str], *, backward: bool) -> Iterator[list[Any]]:
+    values, parts = answer.detail["values"], _parts(answer.detail)
+    for number in range(len(values)):
+        step = number - len(values) if backward else number + 1
+        time = answer.detail["times"][number] if "times" in answer.detail else step
+        for j, column in enumerate(columns):
+            said = [part[number][j] for part in parts.values()]
+            yield [answer.detail.get("series", ""), time, step, column, *said]
 
 
 def _parts(detail: dict[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,11 @@ def section(title: str, content: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
 
 
+def in_notebook(content: str) -> str:
+    """Pieces of a page as a notebook shows them: of two pictures, the one for wide screens."""
+    return f'<div class="recurra"><style>.recurra .narrow{{display:none}}</style>{content}</div>'
+
+
 def table_in_html(table: Table) -> str:
     """A table, numbers to the right; nothing where it has no rows."""
     if not table.rows:

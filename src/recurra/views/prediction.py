@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from recurra.views.table import Table
+
+MOST_CLASSES = 10
+"""Probabilities of classes that a notebook shows of one answer, the largest."""
 
 AnswerKind: TypeAlias = Literal["text", "tags", "classes", "numbers", "likelihood", "written", "series"]
 """How the page draws an answer, and what `detail` must hold for that; without it, the page shows the output.
@@ -56,3 +62,21 @@ class Prediction(NamedTuple):
         """(written tokens and end, read tokens): where attention looked, each row a share of 1; None without it."""
         found = self.detail.get("alignment")
         return None if found is None else np.array(found, np.float64)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the input, the output, its score, and the numbers and texts of the detail.
+
+        >>> shown = Prediction("good", "yes", -0.1, 1, {"probabilities": {"yes": 0.9, "no": 0.1}})._repr_html_()
+        >>> "<td>probability_yes</td><td>0.9000</td>" in shown
+        True
+        """
+        from recurra.views.page import table_in_html
+
+        rows: list[list[Any]] = [["input", self.input], ["output", self.output], ["score", self.score]]
+        for name, value in self.detail.items():
+            if name == "probabilities" and isinstance(value, Mapping):
+                most = sorted(value.items(), key=lambda item: -item[1])[:MOST_CLASSES]
+                rows += [[f"probability_{label}", share] for label, share in most]
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                rows.append([name, value])
+        return table_in_html(Table(["answer", ""], rows))

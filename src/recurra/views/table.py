@@ -33,6 +33,12 @@ class Table(NamedTuple):
             sides.append([cell + left if is_left else left + cell for cell, left in zip(column, room, strict=True)])
         return "\n".join(" ".join(line).rstrip() for line in zip(*sides, strict=True))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from recurra.views.page import table_in_html
+
+        return table_in_html(self)
+
 
 def _is_number(cell: str) -> bool:
     return cell.lstrip("[+-−")[:1].isdigit()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recurra.errors import ConfigError, DataError
 from recurra.text.visible import shown, without_controls
 from recurra.text.vocabulary import END
-from recurra.views.page import page, table_in_html, write_whole
+from recurra.views.page import in_notebook, page, table_in_html, write_whole
 from recurra.views.png import as_png
 from recurra.views.scene import Scene
 from recurra.views.svg import as_svg
@@ -108,6 +108,11 @@ class View(ABC):
             ),
         ]
         return "\n".join(filter(None, pieces))
+
+    @final
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return in_notebook(self.html())
 
     @final
     def page(self) -> str:

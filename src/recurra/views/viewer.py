@@ -18,6 +18,7 @@ SEARCHED = "How it searched"
 GATES = "Gates over time"
 WRITTEN = "Gates while it wrote"
 REMEMBERED = "What it wrote and read"
+WRITTEN_REMEMBERED = "What the decoder wrote to its memory and read"
 FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
 

@@ -1,0 +1,93 @@
+"""The runs that are served, the queues of each, and what is measured of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from recurra.errors import RecurraError
+from recurra.runtime.batching import Waiting, Worker
+from recurra.runtime.hosted import Hosted, Question, siblings
+from recurra.runtime.limits import Limits
+from recurra.runtime.metrics import Gauge, Metrics
+from recurra.text.json_file import json_text
+
+Asked: TypeAlias = "Question | Callable[[], object]"
+"""A question, which may be answered with others, or anything else that is computed alone."""
+
+
+class Service:
+    """Runs by their names. A run can be replaced while it is asked: whoever has asked before is answered by the old."""
+
+    def __init__(self, runs: Mapping[str, Hosted], *, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.runs = dict(runs)
+        self.siblings = siblings(self.runs)
+        self.metrics = Metrics()
+        self.metrics.gauges += [
+            Gauge("recurra_ready", "Whether the first runs have been loaded.", lambda: [({}, float(self.is_ready))]),
+            Gauge("recurra_queued_requests", "Requests that wait for a run.", self._queued),
+        ]
+        self.is_ready = True
+        self._workers: dict[Hosted, dict[str, Worker[Asked, bytes]]] = {}
+        self._changing = threading.Lock()
+
+    def ask(self, name: str, way: str, asked: Asked, *, size: int = 1, seconds: float) -> Waiting[Asked, bytes]:
+        """Put what is asked into the queue of one way to use a run."""
+        with self._changing:
+            worker = self._worker(self.runs[name], way)
+        return worker.ask(asked, size=size, seconds=seconds)
+
+    def replace(self, name: str, run: Hosted) -> None:
+        """Let a run that is ready answer in place of that of the same name, which still answers who has asked it."""
+        with self._changing:
+            old, self.runs[name] = self.runs[name], run
+            self._workers.pop(old, None)
+        self.siblings = siblings(self.runs)
+
+    def warm(self, run: Hosted) -> None:
+        """Make a run ready, while others, and itself, may be asked."""
+        with self._changing:
+            worker = self._worker(run, "answers")
+        run.warm(lambda act: worker.ask(act, size=0, seconds=WARMING).future.result())
+
+    def forget(self, run: Hosted) -> None:
+        """Give up a run that was to be made ready."""
+        with self._changing:
+            self._workers.pop(run, None)
+
+    def _worker(self, run: Hosted, way: str) -> Worker[Asked, bytes]:
+        of_run = self._workers.setdefault(run, {})
+        if way not in of_run:
+            together = min(self.limits.together, run.most_inputs)
+            of_run[way] = Worker(partial(computed, run), together=together, queued=self.limits.queued)
+        return of_run[way]
+
+    def _queued(self) -> Iterator[tuple[dict[str, str], float]]:
+        for name, run in self.runs.items():
+            yield {"run": name}, sum(map(len, self._workers.get(run, {}).values()))
+
+
+WARMING = 3600.0
+"""Seconds: a model may take long to be loaded."""
+
+
+def computed(run: Hosted, asked: Sequence[Asked]) -> Iterator[list[tuple[int, bytes | RecurraError]]]:
+    """The numbers of requests with their answers as JSON, or the errors that say what is wrong with them."""
+    joined = {number: each for number, each in enumerate(asked) if isinstance(each, Question)}
+    numbers = list(joined)
+    for part in run.predict_several(list(joined.values())) if joined else ():
+        yield [(numbers[place], one if isinstance(one, RecurraError) else rendered(one)) for place, one in part]
+    for number, each in enumerate(asked):
+        if not isinstance(each, Question):
+            try:
+                yield [(number, rendered(each()))]
+            except RecurraError as error:
+                yield [(number, error)]
+
+
+def rendered(found: object) -> bytes:
+    """JSON; a number that is not finite is null."""
+    return json_text(found, separators=(",", ":")).encode("utf-8", "replace")
