@@ -1,0 +1,109 @@
+"""recurra --print-completion SHELL: what a shell needs to complete commands, options, settings and files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+from recurra.errors import ConfigError
+
+SHELLS = ("bash", "zsh", "fish")
+
+TASKS = {
+    "classification": "ClassificationSettings",
+    "forecasting": "ForecastingSettings",
+    "language_model": "LanguageModelSettings",
+    "question_answering": "QuestionAnsweringSettings",
+    "seq2seq": "Seq2SeqSettings",
+    "tagging": "TaggingSettings",
+    "vec2seq": "Vec2SeqSettings",
+}
+"""The tasks and their settings in recurra.config, by name: a list of the tasks themselves would import torch."""
+
+SECTIONS = {"train": (), "sweep": (), "config": (), "evaluate": ("evaluation",), "compare": ("evaluation",)}
+"""What --set of a command can change: sections of a run's settings; () for all of them."""
+
+FOLDERS = ("RUN", "DIR", "FOLDER", "SWEEP")
+FILES = ("FILE", "DATA", "GOLD", "PREDICTED", "INPUT", "CONFIG", "WHAT")
+
+
+class PrintCompletion(argparse.Action):
+    """Print the completion script of a shell and end."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        print(completion(parser, str(values)))
+        parser.exit()
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script for a shell."""
+    if shell not in SHELLS:
+        raise ConfigError(f"--print-completion knows {', '.join(SHELLS)}, but not {shell!r}.")
+    try:
+        import shtab
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "--print-completion needs shtab, which is not installed: pip install 'recurra[completion]'."
+        ) from None
+    for command, sub in commands_of(parser).items():
+        for action in sub._actions:
+            completed_by(action, command, shtab)
+    script: str = shtab.complete(parser, shell)
+    return script
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Each command and its parser."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(action.choices)
+    return found
+
+
+def completed_by(action: argparse.Action, command: str, shtab: Any) -> None:
+    """Say what a shell may put in place of an option's value: a file, a folder, a task or the name of a setting."""
+    names = str(action.metavar or "").split("|")
+    if action.choices is not None:
+        return
+    if "--set" in action.option_strings:
+        action.choices = settings_of(command)
+    elif "TASK" in names or (command == "config" and action.dest == "task"):
+        action.choices = [*TASKS, *([shtab.Optional.FILE[0]] if len(names) > 1 else [])]
+    elif any(name in FILES for name in names):  # which completes folders too
+        action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab's way to say it
+    elif any(name in FOLDERS for name in names):
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+
+
+def settings_of(command: str) -> list[str]:
+    """The settings that a command can change, up to their = sign: all of any task where it trains.
+
+    >>> [name for name in settings_of("predict") if "width" in name]
+    ['decoding.width=']
+    """
+    from recurra import config
+
+    sections = SECTIONS.get(command, ("decoding", "evaluation"))
+    names = {name for task in TASKS.values() for name in names_in(getattr(config, task))}
+    return sorted(f"{name}=" for name in names if not sections or name.partition(".")[0] in sections)
+
+
+def names_in(settings: type, before: str = "") -> Iterator[str]:
+    """All settings below a dataclass of them, with dots."""
+    kinds = get_type_hints(settings)
+    for each in fields(settings):
+        inside = [kind for kind in (kinds[each.name], *get_args(kinds[each.name])) if is_dataclass(kind)]
+        name = f"{before}{each.name}"
+        if not inside or before:
+            yield name
+        for kind in inside:
+            yield from names_in(kind, f"{name}.")  # type: ignore[arg-type]
