@@ -1,17 +1,15 @@
-"""What a training run writes down as it goes: metrics.jsonl, one JSON object a line, and the same for TensorBoard."""
+"""What a training run writes down as it goes: metrics.jsonl, one JSON object a line; loggers are told the same."""
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import math
 import os
-import time
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, ModuleType, TracebackType
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, TypeAlias, final
+from types import MappingProxyType, TracebackType
+from typing import Any, BinaryIO, NamedTuple, Self, TypeAlias, final
 
 from recurra.errors import DataError
 
@@ -57,12 +55,66 @@ class EventLine(NamedTuple):
 
 Line: TypeAlias = TrainLine | ValidLine | EventLine
 
+
+class Logger(ABC):
+    """What is told each line of a log besides metrics.jsonl."""
+
+    @abstractmethod
+    def write(self, line: Line) -> None:
+        """One more line."""
+
+    def close(self) -> None:
+        """Training has ended, however it did."""
+        return
+
+
+Opening: TypeAlias = Callable[[Path, Sequence[Line]], Logger | None]
+"""Opens a logger of a run folder, whose log holds some lines already if it is resumed; None: there is none."""
+
+
+def numbers_in(line: TrainLine | ValidLine) -> dict[str, float]:
+    """The numbers of a line by names such as train/loss and valid/accuracy; unknown ones are left out.
+
+    >>> numbers_in(ValidLine(4, 1.0, {"accuracy": 0.5}, best=True))
+    {'valid/accuracy': 0.5}
+    """
+    kind = "train" if isinstance(line, TrainLine) else "valid"
+    numbers = {name: x for name, x in line._asdict().items() if name in TrainLine._fields[2:-2]}
+    numbers |= line.scores if isinstance(line, ValidLine) else line.logged
+    return {f"{kind}/{name}": float(x) for name, x in numbers.items() if math.isfinite(x)}
+
+
+class Lines(ABC):
+    """Where the lines of a training go."""
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """Bytes written and flushed so far: the `keep` of a run that resumes from here."""
+
+    @abstractmethod
+    def write(self, line: Line) -> None:
+        """Append a line; it is in the file when this returns."""
+
+
+@final
+class NoLog(Lines):
+    """Lines that another process writes."""
+
+    @property
+    def position(self) -> int:
+        return 0
+
+    def write(self, line: Line) -> None:
+        return
+
+
 _KINDS: dict[str, type[Line]] = {"train": TrainLine, "valid": ValidLine, "event": EventLine}
 
 
 @final
-class Log:
-    """RUN/metrics.jsonl, and RUN/tensorboard/ where TensorBoard is installed.
+class Log(Lines):
+    """RUN/metrics.jsonl, and the loggers that are opened with it.
 
     A checkpoint records `position`; a run resumed from it opens its log with `keep` = that position, and whatever was
     written after the checkpoint is cut off, so that each step is there once. Without `keep` the log begins anew.
@@ -79,35 +131,41 @@ class Log:
     [1, 1]
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], keep: int | None = None, loggers: Sequence[Opening] = ()
+    ) -> None:
         self.path = Path(folder) / FILE
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch()
             os.truncate(self.path, _whole_lines(self.path, keep or 0))
-            # What TensorBoard's earlier files say about later steps does not hold.
-            first_new = max((line.step for line in read_log(self.path)), default=-1) + 1
+            known = read_log(self.path)
             # Unbuffered: what a full disk refuses is not tried again when the file is closed.
             self._file = self.path.open("ab", buffering=0)
         except OSError as error:
             raise DataError(
                 f"the log {self.path} cannot be written: {error.strerror}. Choose another folder."
             ) from error
-        self._tensorboard = _TensorBoard.open(self.path.parent / "tensorboard", first_new)
+        self._loggers: list[Logger] = []
+        try:
+            for opening in loggers:
+                if (logger := opening(self.path.parent, known)) is not None:
+                    self._loggers.append(logger)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def position(self) -> int:
-        """Bytes written and flushed so far: the `keep` of a run that resumes from here."""
         return self._file.tell()
 
     def write(self, line: Line) -> None:
-        """Append a line; it is in the file when this returns."""
         try:
             rest = memoryview(_to_json(line).encode() + b"\n")
             while rest:
                 rest = rest[self._file.write(rest) :]
-            if self._tensorboard is not None:
-                self._tensorboard.write(line)
+            for logger in self._loggers:
+                logger.write(line)
         except OSError as error:
             raise DataError(
                 f"the log {self.path} cannot be written: {error.strerror}. Make room, then resume the run."
@@ -115,8 +173,8 @@ class Log:
 
     def close(self) -> None:
         self._file.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
+        for logger in self._loggers:
+            logger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,48 +256,3 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, dict) and all(x is None or _fits("score", x) for x in value.values())
     wanted = {"step": int, "text": str, "best": bool}.get(name, int | float)
     return isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
-
-
-@final
-class _TensorBoard:
-    """An event file, by TensorBoard's own record writer and messages: they need neither torch nor tensorflow."""
-
-    _numbers: ClassVar = itertools.count()
-
-    def __init__(self, folder: Path, messages: ModuleType, values: ModuleType, records: ModuleType) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        # TensorBoard reads the files of a folder in the order of their names and looks for 'tfevents' in them.
-        name = f"events.out.tfevents.{time.time_ns():020d}.{os.getpid()}.{next(self._numbers)}"
-        self._messages, self._values = messages, values
-        self._records = records.RecordWriter((folder / name).open("xb", buffering=0))
-
-    @classmethod
-    def open(cls, folder: Path, first_new: int) -> _TensorBoard | None:
-        """None where TensorBoard is missing or broken: training does not need it."""
-        try:
-            messages = importlib.import_module("tensorboard.compat.proto.event_pb2")
-            values = importlib.import_module("tensorboard.compat.proto.summary_pb2")
-            records = importlib.import_module("tensorboard.summary.writer.record_writer")
-        except Exception:  # beside ImportError: its generated messages raise TypeError with a protobuf they do not fit
-            return None
-        board = cls(folder, messages, values, records)
-        board._event(file_version="brain.Event:2")
-        # "A session starts": TensorBoard forgets what earlier files of the folder say about this step and later ones.
-        board._event(step=first_new, session_log=messages.SessionLog(status=messages.SessionLog.START))
-        return board
-
-    def write(self, line: Line) -> None:
-        if isinstance(line, EventLine):
-            return
-        kind = "train" if isinstance(line, TrainLine) else "valid"
-        numbers = {name: x for name, x in line._asdict().items() if name in TrainLine._fields[2:-2]}
-        numbers |= line.scores if isinstance(line, ValidLine) else line.logged
-        value = self._values.Summary.Value
-        found = [value(tag=f"{kind}/{name}", simple_value=x) for name, x in numbers.items() if math.isfinite(x)]
-        self._event(step=line.step, summary=self._values.Summary(value=found))
-
-    def _event(self, **content: object) -> None:
-        self._records.write(self._messages.Event(wall_time=time.time(), **content).SerializeToString())
-
-    def close(self) -> None:
-        self._records.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recurra.reports.curves import learning_curves
+from recurra.training.curves import learning_curves
 from recurra.training.log import EventLine, Line, TrainLine, ValidLine
 from recurra.views.lines import Lines
 from recurra.views.scene import Label, Path

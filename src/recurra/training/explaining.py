@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from recurra.data.files import extension, lines
 from recurra.data.formats import endings
+from recurra.data.frames import Frame, as_files, is_frame
 from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.named import did_you_mean
 from recurra.tasks.task import Asked, Task, Viewer
 from recurra.text.visible import without_controls
 from recurra.training.answering import Answering
-from recurra.views.page import page, section, write_whole
+from recurra.views.page import in_notebook, page, section, write_whole
 from recurra.views.view import View
 
 ENDINGS = (".html", ".svg", ".png")
@@ -35,8 +37,9 @@ class Explanation(NamedTuple):
         """For the terminal."""
         return self.view.text()
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Write a page (.html) of all there is, or of what was asked for alone; or a picture (.svg, .png)."""
+        path = Path(path)
         check_ending(path)
         if path.suffix == ".png":
             self.view.png(path)
@@ -64,6 +67,10 @@ class Explanation(NamedTuple):
         )
         return {"input": read, "output": output, **found}
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, and the view that was asked for or is the most telling."""
+        return in_notebook(f"<p><strong>{escape(self.answer)}</strong></p>\n{self.view.html()}")
+
     def html(self) -> str:
         """One page that fetches nothing."""
         views, missing = ([self.view], dict[str, str]()) if self.alone else every(self.asked, self.model.task.viewers())
@@ -86,7 +93,7 @@ def check_ending(path: Path) -> None:
 
 def explain(
     model: Answering,
-    given: str,
+    given: str | Sequence[Any] | Mapping[str, Any] | Frame,
     *,
     show: str | None = None,
     layer: int | None = None,
@@ -96,9 +103,10 @@ def explain(
     """Why a model answers one input as it does.
 
     The input is a line as `recurra predict` takes it, such as a text or the path of a picture; or FILE:LINE for a row
-    of a file of data. `show` is one of the task's views, such as attention, probabilities, saliency, tree and gates;
-    without it, the first that there is. Gates are those of a layer, counted from 1, and a direction; where answers
-    are searched for, the best-th is explained.
+    of a file of data; in Python also what `predict` takes as one input, such as a row as a dict, or a data frame of
+    one input, such as a whole series. `show` is one of the task's views, such as attention, probabilities, saliency,
+    tree and gates; without it, the first that there is. Gates are those of a layer, counted from 1, and a direction;
+    where answers are searched for, the best-th is explained.
     """
     if show is not None:
         viewer = viewer_named(model.task, show, "--show")
@@ -111,6 +119,7 @@ def explain(
         model = model.searching(best=best)
     asked = model.asked(example_of(model.task, given))._replace(layer=layer, direction=direction, best=best)
     model.task.check_explained(asked.example)
+    given = given if isinstance(given, str) else "a data frame" if is_frame(given) else str(given)
     viewers = model.task.viewers()
     if show is not None:
         return Explanation(model, asked, given, show, viewers[show].view(asked), alone=True)
@@ -156,8 +165,22 @@ def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
     return {"views": views, "missing": missing}
 
 
-def example_of(task: Task[Any, Any, Any], given: str) -> Any:
-    """The one example that is meant by a line, or by FILE:LINE."""
+def example_of(task: Task[Any, Any, Any], given: str | Sequence[Any] | Mapping[str, Any] | Frame) -> Any:
+    """The one example that is meant by a line, by FILE:LINE, or by an input as `predict` takes it."""
+    if is_frame(given):
+        with as_files(given, "explain") as [file]:
+            found = list(islice(task.questions(file, ()), 2))
+        if len(found) != 1:
+            held = f"{len(given):,} rows" if isinstance(given, Sized) else "more than one input"
+            raise DataError(f"explain takes one input, but this data frame has {held}: give a row, as frame.iloc[:1].")
+        return found[0]
+    if isinstance(given, Mapping) and not (task.schema().kind == "series" and "values" in given):
+        with as_files([given], "explain") as [file]:
+            [example] = task.questions(file, ())
+        return example
+    if not isinstance(given, str):
+        [example] = task.questions(None, [given])  # type: ignore[list-item]  # checked by the task
+        return example
     file, _, number = given.rpartition(":")
     is_named = number.isdecimal() and (Path(file).is_file() or _is_of_data(file))
     if not is_named:

@@ -13,8 +13,8 @@ import pytest
 from recurra.analysis.alignment import alignment
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import explain
 from recurra.runs import begin, setup
+from recurra.training.explaining import explain
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from recurra.views.pixels import write_png
