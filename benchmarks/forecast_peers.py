@@ -11,8 +11,15 @@ other, Recurra's by its command line, and trains twice, for few and for many upd
 
 in seconds of the processor, or, with --threads 2, of the clock: threads that wait for each other use a processor too.
 So reading files and starting up are not counted. From a window Recurra's direct forecaster learns forecasts from
-up to 32 of its steps, the others from one; a column of its own tells that. Peak memory is the resident memory of the
-process, with all libraries that it loads, for a tenth of the series and for all.
+up to 32 of its steps, NeuralForecast's LSTM from one; a column of its own tells that. Peak memory is the resident
+memory of the process, with all libraries that it loads, for a tenth of the series and for all.
+
+    python benchmarks/forecast_peers.py --peers-python peers/bin/python --accuracy 50,200,800
+
+Windows differ in what is learned from them, so this asks what a user waits for: how wrong are the forecasts of the 12
+steps after each series, once a system has trained for so many updates, and how long did that take from a table to
+trained weights? Errors are mean absolute errors in units of the error that the noise alone makes, below which none can
+stay.
 """
 
 from __future__ import annotations
@@ -35,17 +42,29 @@ from numpy.typing import NDArray
 
 STEPS, CONTEXT, HORIZON, HIDDEN, BATCH = 60, 48, 12, 64, 64
 WARM, FEW, MANY = 5, 50, 650
+NOISE = 0.1
 
 Floats = NDArray[np.float64]
+Forecasting = Callable[[], Floats]
+"""Forecasts of the next steps, (count, HORIZON), by what was trained."""
 
 
-def drawn(count: int) -> Floats:
-    """(count, STEPS): a level, a trend, a season of 12 steps and noise."""
-    draw, steps = np.random.default_rng(1), np.arange(STEPS)
+def drawn(count: int, total: int = STEPS) -> Floats:
+    """(count, total): a level, a trend, a season of 12 steps and noise; the first steps are the same of any total."""
+    draw, steps = np.random.default_rng(1), np.arange(total)
     level, trend = draw.lognormal(3, 1, (count, 1)), draw.normal(0, 0.005, (count, 1))
     season = 0.3 * np.sin(2 * np.pi * (steps / 12 + draw.random((count, 1))))
-    found: Floats = level * (1 + trend * steps + season + 0.1 * draw.normal(size=(count, STEPS)))
+    noise = np.concatenate([draw.normal(size=(count, n)) for n in (STEPS, total - STEPS)], axis=1)
+    found: Floats = level * (1 + trend * steps + season + NOISE * noise)
     return found
+
+
+def error_of(forecasts: Floats) -> float:
+    """The mean absolute error of the steps after each series, over that of the noise alone."""
+    values = drawn(len(forecasts), STEPS + HORIZON)
+    sizes = values[:, :STEPS].mean(1, keepdims=True)
+    of_noise = NOISE * np.sqrt(2 / np.pi)
+    return float(np.mean(np.abs(values[:, STEPS:] - forecasts) / sizes) / of_noise)
 
 
 def months() -> list[str]:
@@ -60,17 +79,24 @@ def written(count: int, path: Path) -> None:
             file.writelines(f"s{number},{date},{value:.4f}\n" for date, value in zip(dates, values, strict=True))
 
 
-def recurra_training(ahead: str) -> Callable[[Path, int, int], None]:
-    def train(folder: Path, count: int, steps: int) -> None:
+def recurra_training(ahead: str) -> Callable[[Path, int, int], Forecasting]:
+    def train(folder: Path, count: int, steps: int) -> Forecasting:
         window = {"data.window": CONTEXT, "model.lags": CONTEXT} if ahead == "direct" else {"data.window": STEPS}
         output = {} if ahead == "direct" else {"model.output": "student_t"}
         settings: dict[str, object] = {"data.cache": "false", "model.ahead": ahead, "model.hidden": HIDDEN}
         settings |= {**window, **output, "training.batch_size": BATCH, "training.steps": steps}
         settings |= {"training.threads": threads(), "training.device": "cpu", "decoding.horizon": HORIZON}
         run = folder / f"run-{ahead}-{count}-{steps}"
-        command = ["train", "forecasting", "--train", str(folder / f"series-{count}.csv"), "--out", str(run), "--quiet"]
+        table = folder / f"series-{count}.csv"
+        command = ["train", "forecasting", "--train", str(table), "--out", str(run), "--quiet"]
         status = part("recurra.cli").main([*command, *(f"--set={name}={value}" for name, value in settings.items())])
         assert not status, f"training ended with status {status}"
+
+        def forecast() -> Floats:
+            answers = part("recurra").load(run).predict_file(table, ())
+            return np.array([answer.detail["values"] for answer in answers])[:, :, 0]
+
+        return forecast
 
     return train
 
@@ -80,7 +106,7 @@ def threads() -> int:
     return found
 
 
-def gluonts_deepar(folder: Path, count: int, steps: int) -> None:
+def gluonts_deepar(folder: Path, count: int, steps: int) -> Forecasting:
     pandas = part("pandas")
     start = pandas.Period("2020-01-01", freq="D")
     data = part("gluonts.dataset.common").ListDataset(
@@ -104,16 +130,17 @@ def gluonts_deepar(folder: Path, count: int, steps: int) -> None:
             "default_root_dir": str(folder),
         },
     )
-    estimator.train(data)
+    predictor = estimator.train(data)
+    return lambda: np.stack([forecast.quantile(0.5) for forecast in predictor.predict(data)])
 
 
-def neuralforecast(name: str, **options: Any) -> Callable[[Path, int, int], None]:
-    def train(folder: Path, count: int, steps: int) -> None:
+def neuralforecast(name: str, **options: Any) -> Callable[[Path, int, int], Forecasting]:
+    def train(folder: Path, count: int, steps: int) -> Forecasting:
         pandas = part("pandas")
-        dates = pandas.to_datetime(months())
+        dates, names = pandas.to_datetime(months()), [f"s{number}" for number in range(count)]
         table = pandas.DataFrame(
             {
-                "unique_id": np.repeat([f"s{number}" for number in range(count)], STEPS),
+                "unique_id": np.repeat(names, STEPS),
                 "ds": np.tile(dates.to_numpy(), count),
                 "y": drawn(count).ravel().astype(np.float32),
             }
@@ -132,7 +159,14 @@ def neuralforecast(name: str, **options: Any) -> Callable[[Path, int, int], None
             default_root_dir=str(folder),
             **options,
         )
-        part("neuralforecast").NeuralForecast(models=[model], freq="MS").fit(table)
+        system = part("neuralforecast").NeuralForecast(models=[model], freq="MS")
+        system.fit(table)
+
+        def forecast() -> Floats:
+            found = system.predict().set_index("unique_id").iloc[:, 1]  # after the times; of a distribution the median
+            return np.stack([found.loc[name].to_numpy() for name in names])
+
+        return forecast
 
     return train
 
@@ -142,7 +176,7 @@ def part(name: str) -> Any:
     return importlib.import_module(name)
 
 
-SIDES: dict[str, Callable[[Path, int, int], None]] = {
+SIDES: dict[str, Callable[[Path, int, int], Forecasting]] = {
     "recurra, direct (the default)": recurra_training("direct"),
     "recurra, recursive, Student's t": recurra_training("recursive"),
     "GluonTS DeepAR": gluonts_deepar,
@@ -164,27 +198,34 @@ def work(side: str, folder: Path, count: int, options: argparse.Namespace) -> No
     clock = time.process_time if options.threads == 1 else time.perf_counter
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed goes elsewhere
-    seconds = []
-    for steps in (FEW,) if options.memory else (WARM, FEW, MANY):
+    seconds, errors = [], []
+    every = [WARM, *updates_of(options)] if options.accuracy else (FEW,) if options.memory else (WARM, FEW, MANY)
+    for steps in every:
         began = clock()
-        SIDES[side](folder, count, steps)
+        forecast = SIDES[side](folder, count, steps)
         seconds.append(clock() - began)
-    found = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-    if not options.memory:
+        if options.accuracy and steps != WARM:
+            errors.append(error_of(forecast()))
+    found: dict[str, Any] = {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    if options.accuracy:
+        found |= {"errors": errors, "seconds": seconds[1:]}
+    elif not options.memory:
         _, few, many = seconds  # the first one loaded the libraries
         rate = BATCH * (MANY - FEW) / (many - few)
         found |= {"rate": rate, "start": few - FEW * BATCH / rate}
     print(json.dumps(found), file=answers)
 
 
-def measured(
-    python: str, side: str, folder: Path, count: int, threads: int, *, memory: bool = False
-) -> dict[str, float] | str:
+def updates_of(options: argparse.Namespace) -> list[int]:
+    return [int(number) for number in options.accuracy.split(",")]
+
+
+def measured(python: str, side: str, folder: Path, count: int, threads: int, *more: str) -> dict[str, Any] | str:
     of_threads = {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     environment = {**os.environ, **of_threads, "CUDA_VISIBLE_DEVICES": ""}
     given = ["--side", side, "--folder", str(folder), "--series", str(count), "--threads", str(threads)]
     done = subprocess.run(
-        [python, __file__, *given, *(["--memory"] if memory else [])],
+        [python, __file__, *given, *more],
         capture_output=True,
         text=True,
         env=environment,
@@ -192,8 +233,28 @@ def measured(
     )
     if done.returncode:
         return done.stderr.strip().splitlines()[-1][:160]
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def rates(python: str, side: str, folder: Path, options: argparse.Namespace) -> list[float] | str:
+    """Windows and forecasts a second, memory of a tenth of the series and of all, seconds before the first update."""
+    few = measured(python, side, folder, options.series // 10, options.threads, "--memory")
+    if isinstance(few, str):
+        return few
+    found = measured(python, side, folder, options.series, options.threads)
+    if isinstance(found, str):
+        return found
+    rate = found["rate"]
+    return [rate, rate * FORECASTS.get(side, 1), few["peak"], found["peak"], found["start"]]
+
+
+def accuracies(python: str, side: str, folder: Path, options: argparse.Namespace) -> list[tuple[float, float]] | str:
+    """The error and the seconds of training, for each number of updates."""
+    found = measured(python, side, folder, options.series, options.threads, "--accuracy", options.accuracy)
+    if isinstance(found, str):
+        return found
+    return list(zip(found["errors"], found["seconds"], strict=True))
 
 
 def main() -> None:
@@ -202,6 +263,7 @@ def main() -> None:
     parser.add_argument("--series", type=int, default=10_000, help="how many (10,000)")
     parser.add_argument("--threads", type=int, default=1, help="of each side (1)")
     parser.add_argument("--only", default="", help="sides whose names contain this")
+    parser.add_argument("--accuracy", metavar="UPDATES", help="errors after so many updates, such as 50,200,800")
     parser.add_argument("--side", choices=list(SIDES), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--memory", action="store_true", help=argparse.SUPPRESS)
@@ -210,26 +272,26 @@ def main() -> None:
         work(options.side, options.folder, options.series, options)
         return
     command = f"python benchmarks/{Path(sys.argv[0]).name} --series {options.series} --threads {options.threads}"
-    print(f"command: {command}\n")
-    head = ("windows/s", "forecasts/s", "MB of 1/10", "MB of all", "start s")
-    print(f"{f'{options.series:,} series of {STEPS} steps':34}" + "".join(f"{name:>13}" for name in head), flush=True)
+    print(f"command: {command}{f' --accuracy {options.accuracy}' if options.accuracy else ''}\n")
+    head = ["windows/s", "forecasts/s", "MB of 1/10", "MB of all", "start s"]
+    if options.accuracy:
+        head = [f"{updates:,} updates" for updates in updates_of(options)]
+    print(f"{f'{options.series:,} series of {STEPS} steps':34}" + "".join(f"{name:>15}" for name in head), flush=True)
     with tempfile.TemporaryDirectory() as name:
-        folder, tenth = Path(name), options.series // 10
-        for count in (tenth, options.series):
+        folder = Path(name)
+        for count in {options.series // 10, options.series}:
             written(count, folder / f"series-{count}.csv")
         for side in (side for side in SIDES if options.only in side):
             python = sys.executable if side.startswith("recurra") else options.peers_python
             if python is None:
                 print(f"  {side:32}needs --peers-python")
                 continue
-            few = measured(python, side, folder, tenth, options.threads, memory=True)
-            all_of_them = measured(python, side, folder, options.series, options.threads)
-            if isinstance(few, str) or isinstance(all_of_them, str):
-                print(f"  {side:32}failed: {few if isinstance(few, str) else all_of_them}", flush=True)
+            found = (accuracies if options.accuracy else rates)(python, side, folder, options)
+            if isinstance(found, str):
+                print(f"  {side:32}failed: {found}", flush=True)
                 continue
-            rate = all_of_them["rate"]
-            numbers = (rate, rate * FORECASTS.get(side, 1), few["peak"], all_of_them["peak"], all_of_them["start"])
-            print(f"  {side:32}" + "".join(f"{number:13,.0f}" for number in numbers), flush=True)
+            cells = [f"{each[0]:.3f}, {each[1]:.0f} s" if isinstance(each, tuple) else f"{each:,.0f}" for each in found]
+            print(f"  {side:32}" + "".join(f"{cell:>15}" for cell in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ empty line before each # newpar and # newdoc. Scores are F1 as CoNLL 2018 counts
 
 Words/s are words per second of CPU time on one thread, the best of --rounds passes of both in turn over the test file,
 each after a warm-up: from the text of the file in memory to the text of CoNLL-U. Both can run once on each core. With
---wall, words per second of wall time of the whole pipeline too, with so many threads (UDPipe: so many processes, each
-with a part of the text). Runs and models that lie in --out, as TREEBANK.run, TREEBANK.tokenizer and TREEBANK.tagger,
-are used as they are. Data are read from $RECURRA_DATA (../shared/data).
+--wall, words per second of wall time of the whole pipeline too: of recurra with so many threads, and of so many
+processes of each system, each with a part of the text. Runs and models that lie in --out, as TREEBANK.run,
+TREEBANK.tokenizer and TREEBANK.tagger, are used as they are. Data are read from $RECURRA_DATA (../shared/data).
 """
 
 from __future__ import annotations
@@ -149,30 +149,44 @@ def shown(treebank: str, sides: list[Side], gold: Path, rounds: int) -> None:
 
 
 def walls(treebank: str, text: Path, folder: Path, python: str | None, threads: int, rounds: int) -> None:
-    """Words a second of wall time of the whole pipeline with so many threads, and UDPipe with so many processes."""
+    """Words a second of wall time of the whole pipeline: one process with threads, and processes with parts."""
     model: Trained = recurra.load(folder / f"{treebank}.run", device="cpu")
-    raw, ours_best, peer_best = text.read_text("utf-8"), 0.0, 0.0
+    raw, by_threads = text.read_text("utf-8"), 0.0
     parts = [text.with_suffix(f".{number}.part") for number in range(threads)]
     lines = raw.split(". ")
     for number, part in enumerate(parts):
         share = lines[number * len(lines) // threads : (number + 1) * len(lines) // threads]
         part.write_text(". ".join(share) + (". " if number + 1 < threads else ""), "utf-8")
-    torch.set_num_threads(threads)
-    for _ in range(rounds + 1):  # the first is the warm-up
+    own = [sys.executable, __file__, "--read", str(folder / f"{treebank}.run")]
+    peer = [python or "", str(PEER), "whole", *(str(folder / f"{treebank}.{kind}") for kind in ("tokenizer", "tagger"))]
+    by_processes = {"recurra": 0.0} | ({} if python is None else {"UDPipe": 0.0})
+    for _ in range(rounds):
+        torch.set_num_threads(threads)
+        for is_warm in (False, True):
+            began = time.perf_counter()
+            conllu = "".join(model.printed_raw([raw], "conllu"))
+            by_threads = max(by_threads, is_warm * words_in(conllu) / (time.perf_counter() - began))
+        torch.set_num_threads(1)
+        for system in by_processes:
+            command = own if system == "recurra" else peer
+            commands = [[*command, str(part), f"{part}.{system}.conllu"] for part in parts]
+            running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+            told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in running]
+            rate = sum(each["words"] / each["seconds"] for each in told)
+            by_processes[system] = max(by_processes[system], rate)
+    said = ", ".join(f"{threads} processes of {system} {rate:,.0f}" for system, rate in by_processes.items())
+    print(f"{treebank:19}words/s of wall time, {threads} cores: {threads} threads of recurra {by_threads:,.0f}, {said}")
+
+
+def read_part(run: str, text: str, out: str) -> None:
+    """Read a text twice, and say how long the second pass took: what UDPipe's side of `walls` does."""
+    model, raw = recurra.load(run, device="cpu"), Path(text).read_text("utf-8")
+    for _ in range(2):
         began = time.perf_counter()
         conllu = "".join(model.printed_raw([raw], "conllu"))
-        ours_best = max(ours_best, words_in(conllu) / (time.perf_counter() - began))
-        if python is None:
-            continue
-        models = [str(folder / f"{treebank}.{kind}") for kind in ("tokenizer", "tagger")]
-        commands = [[python, str(PEER), "whole", *models, str(part), f"{part}.conllu"] for part in parts]
-        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-        told = [json.loads(each.communicate()[0]) for each in running]
-        peer_best = max(peer_best, sum(each["words"] / each["seconds"] for each in told))
-    torch.set_num_threads(1)
-    print(
-        f"{treebank:19}wall time, {threads} cores: recurra {ours_best:,.0f} words/s, {threads} UDPipe {peer_best:,.0f}"
-    )
+        seconds = time.perf_counter() - began
+    Path(out).write_text(conllu, "utf-8")
+    print(json.dumps({"words": words_in(conllu), "seconds": seconds}))
 
 
 def main() -> None:
@@ -183,12 +197,16 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3, help="passes of each system (3)")
     arguments.add_argument("--wall", type=int, default=0, metavar="THREADS", help="also measure wall time")
     arguments.add_argument("--set", action="append", default=[], help="another setting of recurra")
+    arguments.add_argument("--read", nargs=3, metavar=("RUN", "TEXT", "OUT"), help=argparse.SUPPRESS)
     options = arguments.parse_args()
+    torch.set_num_threads(1)
+    if options.read:
+        read_part(*options.read)
+        return
     print(f"recurra {recurra.__version__}, torch {torch.__version__}: {' '.join(['python', *sys.argv])}")
     python = options.udpipe if options.udpipe is not None and shutil.which(options.udpipe) is not None else None
     if python is None:
         print("UDPipe is left out: --udpipe names no interpreter. See the top of this file for how to install it.")
-    torch.set_num_threads(1)
     print(f"{'treebank':19}{'system':9}{'from':11}{''.join(f'{name:>10}' for name in SHOWN)}{'words/s':>9}")
     with tempfile.TemporaryDirectory() as private:
         folder = Path(options.out or private)

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from recurra.densities import Counting, Density, Gaussian, Mixture, NegativeBinomial, Poisson, Quantiles, StudentT
 from recurra.densities.incomplete_beta import incomplete_beta
-from recurra.densities.student_t import quantile_at, standard_quantile
+from recurra.densities.student_t import Cost, quantile_at, standard_quantile
 from recurra.errors import ConfigError
 from recurra.named import find
 
@@ -284,3 +284,24 @@ def test_densities_with_more_freedom_tend_to_those_with_less() -> None:
     counts = torch.arange(9, dtype=torch.float64)
     narrow = fixed("negative_binomial", 3.0, 12.0)
     assert_close(at(narrow.crps, counts), at(fixed("poisson", 3.0).crps, counts), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_students_t_are_those_of_its_logarithm_taken_apart() -> None:
+    draw = torch.Generator().manual_seed(0)
+    x, mean, log_square = torch.randn(3, 40, generator=draw, dtype=torch.float64)
+    nu = 2.01 + 90 * torch.rand(40, generator=draw, dtype=torch.float64)
+    given = [each.requires_grad_() for each in (x, mean, log_square, nu)]
+    cost = Cost.apply(*given)  # type: ignore[no-untyped-call]
+    wanted = -distributions.StudentT(nu, mean, (0.5 * log_square).exp()).log_prob(x)
+    assert_close(cost, wanted)
+    assert_close(torch.autograd.grad(cost.sum(), given), torch.autograd.grad(wanted.sum(), given))
+    assert torch.autograd.gradgradcheck(Cost.apply, [each[:3].detach().requires_grad_() for each in given])
+    # Of each value by itself, through torch.func.
+    one = torch.func.vmap(torch.func.grad(Cost.apply, argnums=3))(*(each.detach() for each in given))
+    assert_close(one, torch.autograd.grad(Cost.apply(*given).sum(), given[3])[0])  # type: ignore[no-untyped-call]
+
+
+def test_a_value_far_out_has_a_finite_gradient_in_students_t() -> None:
+    parts = [torch.tensor([each], dtype=torch.float64, requires_grad=True) for each in (0.0, 1e200, 0.0, 5.0)]
+    Cost.apply(*parts).sum().backward()  # type: ignore[no-untyped-call]
+    assert all(part.grad is not None and part.grad.isfinite().all() for part in parts)

@@ -61,9 +61,9 @@ def test_a_panel_is_what_a_plain_loop_over_its_rows_gives(
         values = [cells.get((name, day), (None, 0))[0] for day in every]
         prices = [cells[name, day][1] if (name, day) in cells else math.nan for day in every]
         steps = found[name]
-        assert steps.gaps == len(every) - len(days)
         there = [number for number, value in enumerate(values) if value is not None]
         first, last = (there[0], there[-1] + 1) if there else (0, 0)
+        assert steps.gaps == sum((name, day) not in cells for day in every[first:last])
         assert len(steps) == last - first
         carried: float = math.nan
         for number in range(first, last):

@@ -16,8 +16,8 @@ from recurra.models import reviewing
 from recurra.models.at_once import Seen
 from recurra.models.attending import Attending
 from recurra.padding import Padded
-from recurra.reports.explaining import explain
 from recurra.runs import begin, resume, setup
+from recurra.training.explaining import explain
 from recurra.training.progress import Silent
 from recurra.training.trained import load
 from tests.cells.equations import gru, lstm

@@ -77,6 +77,23 @@ def test_each_window_is_forecast_from_what_lies_before_it_alone(model: Trained, 
         assert (changed.fan == each.fan).all()  # type: ignore[union-attr]
 
 
+def test_a_backtest_shows_itself_as_tables_and_becomes_a_data_frame(model: Trained, tmp_path: Path) -> None:
+    found = model.backtest(table(tmp_path / "a.csv"), windows=2, step=2)
+    assert repr(found) == found.text()
+    assert found._repr_html_().count("<table") == 3  # of all windows, of what is drawn, of each window
+    pytest.importorskip("narwhals")
+    pytest.importorskip("pandas")
+    frame = found.to_frame("pandas")
+    assert [str(name) for name in frame.columns] == [str(name) for name in next(iter(found.rows()))]
+    first = found.forecasts[0]
+    assert frame["forecast"][:HORIZON].tolist() == first.said["model"][:, 0].tolist()
+    assert frame["value"][:HORIZON].tolist() == first.actual[:, 0].tolist()
+    with pytest.raises(
+        ConfigError, match=r"to_frame\('excel'\) is not known: the libraries are pandas, polars, pyarrow"
+    ):
+        found.to_frame("excel")
+
+
 def test_scores_are_those_of_a_plain_loop(model: Trained, tmp_path: Path) -> None:
     file = table(tmp_path / "a.csv")
     found = model.backtest(file, windows=2, step=5)

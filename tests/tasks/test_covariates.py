@@ -13,9 +13,9 @@ import pytest
 
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError, RecurraError
-from recurra.reports.explaining import explain
 from recurra.runs import setup
 from recurra.tasks.task import Task
+from recurra.training.explaining import explain
 from recurra.training.preparation import prepared
 from recurra.training.trained import Trained
 from recurra.views.lines import Lines
@@ -132,6 +132,23 @@ def test_a_missing_cell_between_others_is_that_before_it(shop: Trained) -> None:
     assert one.detail["values"] == other.detail["values"]
 
 
+def test_an_empty_word_that_is_known_ahead_says_that_there_is_nothing(shop: Trained, tmp_path: Path) -> None:
+    lines = ["shop,date,sold,price,promo,rain,size,kind"]
+    lines += [f"a,2024-03-0{day},{'6' if day < 4 else ''},2,,{'1' if day < 4 else ''},2,corner" for day in range(1, 7)]
+    file = write(tmp_path / "b.csv", "\n".join(lines) + "\n")
+    [empty] = shop.predict_file(file, [], detail=True)
+    named = write(tmp_path / "c.csv", "\n".join(lines).replace(",2,,", ",2,never seen,") + "\n")
+    [unknown] = shop.predict_file(named, [], detail=True)
+    assert empty.detail["values"] == unknown.detail["values"], "both are all zeros"
+
+
+def test_rows_of_coming_steps_alone_cannot_be_scored(shop: Trained, tmp_path: Path) -> None:
+    lines = ["shop,date,sold,price,promo,rain,size,kind"]
+    lines += [f"a,2024-02-{day},,2,no,,2,corner" for day in range(10, 14)]  # after the training data
+    with pytest.raises(DataError, match=r"nothing to score: no row has a value in sold\. Rows of coming steps are for"):
+        shop.evaluate(write(tmp_path / "b.csv", "\n".join(lines) + "\n"))
+
+
 def test_an_unseen_category_and_a_new_series_are_answered(shop: Trained) -> None:
     [answer] = shop.predict([asked(series="new", static={"size": 5, "kind": "kiosk"})], detail=True)
     assert np.isfinite(answer.detail["values"]).all()
@@ -143,6 +160,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "too few coming rows": (
         asked(future={"price": [1, 2, 3, 1], "promo": ["no"] * 6}),
         r"input:1: a forecast of the series 'a' over 3 steps needs 'price' of the coming 3 steps, but 2 are missing\.",
+    ),
+    "too few coming words": (
+        asked(future={"price": [1, 2, 3, 1, 2, 3], "promo": ["no"] * 4}),
+        r"input:1: 'promo' has 4 cells in future, but 6 steps are known or coming\. Give one for each step",
     ),
     "a list alone": ([[1], [2]], r"input:1: this model reads price, promo, rain, size, kind, times beside the values"),
     "no values": ({"times": []}, r'input:1: a series needs its values: {"values": \[…\]}'),
@@ -210,6 +231,20 @@ def test_what_was_found_in_a_table_is_said(tmp_path: Path, capsys: pytest.Captur
         "a step is, by its times, a day; 2 steps without a row are read as missing; 1 missing value is filled" in said
     )
     assert "known ahead: price" in said
+
+
+def test_what_is_missing_is_counted_in_the_share_that_is_learned_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = table(prices(40)).splitlines()
+    rows[5] = rows[5].split(",")[0] + ",,1"
+    del rows[37:39]  # two days without a row, in the share that is held out
+    file = write(tmp_path / "a.csv", "\n".join(rows) + "\n")
+    small = ["--set", "training.steps=1", "--set", "model.hidden=4", "--set", "data.cache=false"]
+    assert main(["train", "forecasting", "--train", file, "--valid", "20%", "--out", str(tmp_path / "run"), *small,
+                 "--set", "data.future=price"]) == 0  # fmt: skip
+    said = capsys.readouterr().err
+    assert "a step is, by its times, a day; 1 missing value is filled with the one before; known ahead" in said
 
 
 def test_a_file_that_goes_on_is_read_after_the_training_data(

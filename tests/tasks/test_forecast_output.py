@@ -16,11 +16,11 @@ import torch
 from recurra.cli import main
 from recurra.data.formats import rows
 from recurra.errors import CheckpointError, ConfigError, DataError
-from recurra.reports.explaining import explain
 from recurra.runs import setup
 from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
+from recurra.training.explaining import explain
 from recurra.training.trained import Trained, load
 from recurra.views.kinds import view_of
 from recurra.views.lines import Lines

@@ -19,10 +19,10 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.manifest import seal
 from recurra.padding import Padded
-from recurra.reports.explaining import explain
 from recurra.runs import begin, resume, setup
 from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.tagging import Tagging
+from recurra.training.explaining import explain
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load

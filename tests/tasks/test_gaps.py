@@ -143,12 +143,16 @@ def test_too_small_an_input_is_refused() -> None:
 
 
 def test_the_recipe_loads_and_learns(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.csv", doses(20, 3, 1))
-    small = ["training.steps=2", "data.cache=false", "training.threads=1", "model.hidden=4"]
-    begin(setup(str(ROOT / "recipes" / "gru_d.toml"), given={"train": file}, overrides=small), tmp_path / "r", Silent())
-    model = load(tmp_path / "r")
-    assert model.task.described() == "series of 2 values, GRU-D 4, gaussian output"
-    assert np.isfinite(model.evaluate(file).values["mae"])
+    file, found = write(tmp_path / "a.csv", doses(20, 3, 1)), []
+    small = ["data.cache=false", "training.threads=1", "model.hidden=8", "training.average=none", "training.warmup=0"]
+    for steps in (1, 40):
+        own = [*small, f"training.steps={steps}", "training.epochs=none", "training.learning_rate=0.02"]
+        this = setup(str(ROOT / "recipes" / "gru_d.toml"), given={"train": file}, overrides=own)
+        begin(this, tmp_path / str(steps), Silent())
+        found.append(load(tmp_path / str(steps)))
+    assert found[1].task.described() == "series of 2 values, GRU-D 8, gaussian output"
+    costs = [model.evaluate(file).values["nll"] for model in found]
+    assert costs[1] < costs[0] - 0.3
 
 
 def classifier(folder: Path, cell: str, *overrides: str) -> Trained:

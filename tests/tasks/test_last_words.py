@@ -14,7 +14,7 @@ import torch
 from recurra.cli import main
 from recurra.errors import DataError, RecurraError
 from recurra.padding import Padded
-from recurra.training.trained import Trained
+from recurra.training.trained import Trained, load
 from tests.tasks.test_language_model import language_model, trained, write
 
 LAST_WORD = ["evaluation.manner=last_word"]
@@ -62,6 +62,55 @@ def test_the_last_word_has_the_probability_of_its_tokens(tmp_path: Path, tokens:
     assert scores["accuracy"] == pytest.approx(np.mean([right for _, right in expected]))
 
 
+@pytest.mark.parametrize("tokens", ["words", "characters"])
+def test_a_cache_adds_the_words_that_followed_where_the_state_was_alike(tmp_path: Path, tokens: str) -> None:
+    """(1 − λ) p(w) + λ Σ_{i < t} 1{w_{i+1} = w} softmax_i(θ h_t · h_i), for each token of the word, in numpy."""
+    model = trained(tmp_path, write(tmp_path / "a.txt", TEXT), *TOKENS[tokens], "data.independent=true")
+    task, share, sharpness = language_model(model), 0.4, 0.7
+    passages = [PASSAGES[0], "ann saw the cat", "bob"]
+    nats, rights = [], []
+    for passage in passages:
+        ids = task.ids(passage)[:-1].tolist()
+        read = [task.end, *ids]
+        with torch.no_grad():
+            h = model.model(Padded.full(torch.tensor([read])))[0].values
+            p = model.model.output.log_probabilities(h[0]).double().exp().numpy()  # type: ignore[union-attr,operator]
+        h = h[0].double().numpy()
+        cost, is_best = 0.0, True
+        for t in range(len(ids) - (len(passage.split()[-1]) if tokens == "characters" else 1), len(ids)):
+            if t:
+                alike = np.exp(sharpness * h[:t] @ h[t])
+                p[t] *= 1 - share
+                np.add.at(p[t], ids[:t], share * alike / alike.sum())
+            cost -= math.log(p[t, ids[t]])
+            is_best = is_best and int(p[t].argmax()) == ids[t]
+        nats.append(cost)
+        rights.append(is_best)
+    changed = model.with_settings([*LAST_WORD, f"evaluation.cache={share}", f"evaluation.cache_sharpness={sharpness}"])
+    scores = changed.evaluate(write(tmp_path / "new.txt", "".join(f"{each}\n" for each in passages))).values
+    assert scores["perplexity"] == pytest.approx(math.exp(np.mean(nats)), rel=1e-5)
+    assert scores["accuracy"] == pytest.approx(np.mean(rights))
+    assert scores["perplexity"] != pytest.approx(
+        model.with_settings(LAST_WORD).evaluate(tmp_path / "new.txt").values["perplexity"], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("cache", [[], ["evaluation.cache=0.3"]])
+def test_several_runs_have_the_mean_probability_of_the_last_word(tmp_path: Path, cache: list[str]) -> None:
+    file = write(tmp_path / "a.txt", TEXT)
+    options = ["data.text.tokens=words", "data.independent=true"]
+    runs = [trained(tmp_path, file, *options, f"training.seed={seed}", run=f"run{seed}") for seed in (1, 2)]
+    new = write(tmp_path / "new.txt", "ann saw the cat\nbob saw the dog\n")
+    ways = [model.with_settings([*LAST_WORD, *cache]) for model in runs]
+    together = load([tmp_path / "run1", tmp_path / "run2"]).with_settings([*LAST_WORD, *cache])
+    examples, _ = together.to_score([new])
+    each = np.array([[output.nats for output in model.to_score([new])[1]] for model in ways])
+    expected = -np.log(np.exp(-each).mean(0))
+    assert [output.nats for output in together.to_score([new])[1]] == pytest.approx(expected.tolist(), rel=1e-5)
+    assert together.evaluate(new).values["perplexity"] == pytest.approx(math.exp(expected.mean()), rel=1e-5)
+    assert len(examples) == 2
+
+
 def test_a_word_that_is_not_in_the_vocabulary_is_never_right(tmp_path: Path) -> None:
     model = trained(tmp_path, write(tmp_path / "a.txt", TEXT), "data.text.tokens=words").with_settings(LAST_WORD)
     file = write(tmp_path / "new.txt", "bob met zed\nann saw the dog\n")
@@ -102,6 +151,9 @@ def test_the_end_of_a_story_that_its_beginning_tells_is_learned_and_evaluated_by
     [
         (["model.direction=backward", *LAST_WORD], "predicts the last word from those before it, but model.direction"),
         ([*LAST_WORD, "evaluation.window=9"], "'last_word' reads each line by itself, whole"),
+        (["evaluation.cache=0.2"], "cache = 0.2 has no effect: only evaluation.manner = 'last_word' has a cache"),
+        ([*LAST_WORD, "evaluation.cache_sharpness=1"], "evaluation.cache = 0 leaves the cache out"),
+        ([*LAST_WORD, "evaluation.cache=1"], "evaluation.cache must be at least 0 and below 1, but is 1"),
     ],
 )
 def test_what_does_not_go_with_last_words_is_refused(tmp_path: Path, options: list[str], said: str) -> None:

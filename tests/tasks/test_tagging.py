@@ -14,11 +14,11 @@ from torch.testing import assert_close
 
 import recurra
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import example_of
 from recurra.reports.unrolled import unrolled
 from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
 from recurra.training.evaluation import outputs_of
+from recurra.training.explaining import example_of
 from recurra.training.preparation import prepared
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -235,7 +235,7 @@ def test_words_given_as_a_list_are_taken_as_they_are(tmp_path: Path) -> None:
     model = trained(tmp_path, file)
     assert model.predict([["New York", "sleeps"]])[0].output == "CITY VERB"
     with pytest.raises(DataError, match="an input must be a text or a list, but is 3"):
-        model.predict([3])  # type: ignore[list-item]
+        model.predict([3])  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"predict needs a list of inputs: predict\(\[text\]\)"):
         model.predict("New York")
 
@@ -274,6 +274,32 @@ def test_upper_case_letters_are_known_to_the_spelling_of_words_that_are_looked_u
     assert model.task.words.tokens == ("<unk>", "they")  # type: ignore[attr-defined]
     assert {"T", "t"} <= set(model.task.characters.tokens)  # type: ignore[attr-defined]
     assert model.predict(["THEY they"])[0].output == "PRON X"
+
+
+def test_a_run_of_marked_texts_cuts_what_it_tags_as_they_were_cut(tmp_path: Path) -> None:
+    text, spans = "Ada Byron (Lovelace) is in Oslo.", [[0, 9, "person"], [27, 31, "place"]]
+    file = write(tmp_path / "marked.jsonl", json.dumps({"text": text, "spans": spans}) + "\n")
+    model = trained(tmp_path, file)
+    expected = [
+        {"start": 1, "end": 10, "label": "person", "text": "Ada Byron"},
+        {"start": 28, "end": 32, "label": "place", "text": "Oslo"},
+    ]
+    [line] = model.predict([f" {text}"], detail=True)
+    assert line.detail["tokens"] == ["Ada", "Byron", "(", "Lovelace", ")", "is", "in", "Oslo", "."]
+    assert line.detail["spans"] == expected
+    unmarked = write(tmp_path / "unmarked.jsonl", json.dumps({"text": f" {text}"}) + "\n")
+    [of_file] = model.predict_file(unmarked, [], detail=True)
+    assert of_file.detail["spans"] == expected
+    assert model.predict(["", "  "])[1].output == ""
+    other = write(tmp_path / "other.conll", "Oslo.\tplace\n\n")
+    (tmp_path / "other").mkdir()
+    [kept] = trained(tmp_path / "other", other, "training.steps=1").predict(["Oslo."], detail=True)
+    assert kept.detail["tokens"] == ["Oslo."], "words of other runs are what stands between blanks"
+
+
+def test_numbers_are_not_cut() -> None:
+    with pytest.raises(ConfigError, match=r"data\.cut cuts text into words, but data\.frames holds numbers"):
+        setup("tagging", overrides=["data.train=a.jsonl", "data.frames=frames", "data.cut=signs"])
 
 
 def test_tags_in_another_scheme_than_bio_are_not_held_to_bio(tmp_path: Path) -> None:

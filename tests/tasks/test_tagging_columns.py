@@ -15,10 +15,10 @@ from recurra.config.given import Given
 from recurra.data.checking.treebank import faults_in
 from recurra.errors import ConfigError, DataError
 from recurra.models.tagger import Tagger
-from recurra.reports.explaining import explain
 from recurra.runs import check_run, setup
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Prediction, Task
+from recurra.training.explaining import explain
 from recurra.training.preparation import prepared
 from recurra.training.trained import load
 from tests.tasks.test_tagging import SMALL, trained, write

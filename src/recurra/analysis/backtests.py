@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.data.frames import like_named, made_frame
 from recurra.errors import ConfigError
 from recurra.metrics.forecast_errors import (
     LEVELS,
@@ -24,11 +25,15 @@ from recurra.metrics.forecast_errors import (
     symmetric_percentage_errors,
 )
 from recurra.views.lines import Band, Curve, Lines, Panel
+from recurra.views.page import in_notebook, table_in_html
 from recurra.views.table import Table
 
 Floats = NDArray[np.float64]
 
 MODEL = "model"
+
+VALUE = 6
+"""The column of a table of forecasts that holds what came."""
 
 SHOWN = 3
 """Series and columns that are drawn, at most."""
@@ -56,7 +61,7 @@ class Rolling(NamedTuple):
     before: Floats = np.zeros((0, 1))  # (T, d): the steps before the origin, as far as they are drawn
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Backtest:
     """All forecasts of a backtest.
 
@@ -115,6 +120,11 @@ class Backtest:
         head = f"{series:,} series, {counted} of {horizon} steps, {how}"
         return "\n\n".join([head, self.by_window().text(), self.table().text()])
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the scores of all windows, the forecasts beside what came, and each window."""
+        windows = f"<details><summary>Windows</summary>{table_in_html(self.by_window())}</details>"
+        return in_notebook(f"{table_in_html(self.table())}\n{self.view().html()}\n{windows}")
+
     def json(self) -> dict[str, Any]:
         """The same as numbers; what is not defined is left out."""
 
@@ -136,22 +146,29 @@ class Backtest:
         for each in self.forecasts:
             for step, moment in enumerate(each.moments):
                 for j, column in enumerate(self.columns):
-                    value = each.actual[step, j]
+                    value = float(each.actual[step, j])
                     row: list[object] = [each.series, each.window, each.origin, moment, step + 1, column]
-                    row += ["" if math.isnan(value) else f"{value:.9g}", f"{each.said[MODEL][step, j]:.7g}"]
-                    row += [] if each.ends is None else [f"{end[step, j]:.7g}" for end in each.ends]
-                    row += (
-                        [] if each.fan is None else [f"{q:.7g}" for q in each.fan[step, :, j]]
-                    )  # as exact as a network
+                    row += [None if math.isnan(value) else value, float(each.said[MODEL][step, j])]
+                    row += [] if each.ends is None else [float(end[step, j]) for end in each.ends]
+                    row += [] if each.fan is None else each.fan[step, :, j].tolist()
                     yield row
 
     def write_csv(self, path: Path) -> None:
         """Write the table of all forecasts."""
         try:
             with open(path, "w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(self.rows())
+                csv.writer(file).writerows(map(_written, self.rows()))
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """All forecasts as a data frame of "pandas", "polars" or "pyarrow": a row for each step and column."""
+        head, *rows = self.rows()
+        columns = {str(name): [row[number] for row in rows] for number, name in enumerate(head)}
+        return made_frame(columns, like_named(library), "to_frame")
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def view(self) -> Lines:
         """The first series and columns: actual values in gray, forecasts in orange, each with its interval."""
@@ -189,6 +206,12 @@ class Backtest:
                 bands.append(Band("" if number else "50 % interval", low, high, ahead))
         title = ", ".join(filter(None, [series, self.columns[j] if len(self.columns) > 1 or not series else ""]))
         return Panel(title, curves, HEIGHT, bands=bands)
+
+
+def _written(row: Sequence[object]) -> list[object]:
+    """A row of the table of forecasts as CSV has it: what was forecast is as exact as a network."""
+    digits = [9 if number == VALUE else 7 for number in range(len(row))]
+    return [f"{cell:.{n}g}" if isinstance(cell, float) else cell for cell, n in zip(row, digits, strict=True)]
 
 
 def _scores(series: Any, method: str) -> dict[str, float]:

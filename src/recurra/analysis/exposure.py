@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from recurra.errors import DataError
 from recurra.metrics.resampling import Sampled, draws, interval
 from recurra.views.lines import Curve, Lines, Panel
+from recurra.views.page import in_notebook
 
 HEIGHT, COUNTS_HEIGHT = 220.0, 80.0
 """Pixels of a panel of curves, and of the number of predictions below them."""
@@ -129,6 +131,11 @@ class Exposure:
             "own. The distance between the curves is what its own mistakes cost it.",
             numbers=self.json(),
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was measured, and both curves."""
+        view = self.view()
+        return in_notebook(f"<p>{escape(view.caption)}</p>\n{view.html()}")
 
     def json(self) -> dict[str, Any]:
         """All numbers, for a program."""

@@ -22,7 +22,7 @@ VALID = "10%"
 
 def backtest(options: argparse.Namespace) -> None:
     """Rolling-origin evaluation of a run, as it is or trained anew before each origin."""
-    from recurra.reports import explaining
+    from recurra.training import explaining
     from recurra.training.trained import load
 
     if options.out is not None:

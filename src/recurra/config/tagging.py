@@ -67,6 +67,11 @@ class TaggingData(Data):
         "also learn to find tokens and sentences in raw text, for `recurra predict --raw`; none: if the training data "
         "is CoNLL-U",
     )
+    cut: Literal["blanks", "signs"] | None = setting(
+        None,
+        "how a text to tag is cut into tokens: at blanks, or also around each sign that is no letter or digit; none: "
+        "as spans that are marked in texts are (signs), else at blanks",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,6 +102,8 @@ class TaggingData(Data):
             )
         if self.scheme is not None and self.values:
             raise SettingError("data.scheme is for tags of spans, but data.values holds numbers.", ("data", "scheme"))
+        if self.cut is not None and self.frames is not None:
+            raise SettingError("data.cut cuts text into words, but data.frames holds numbers.", ("data", "cut"))
         if self.raw and self.frames is not None:
             raise SettingError("data.raw = true needs words, but data.frames holds numbers.", ("data", "raw"))
 

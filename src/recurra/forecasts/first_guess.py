@@ -8,7 +8,7 @@ the rule that the last season comes again as target,
 
 where w_t = 1 / max(1, √ mean_k R_tk²), so that no outlier counts for more than its size, and n is the mean of the
 diagonal of Σ w X Xᵀ. λ is the one of LAMBDAS with the least error on the last fifth of the origins of each series, by
-a fit to those before them; then all are fitted. Where that is A⁰ itself, it stays.
+a fit to those before them; then both are fitted together. Where that is A⁰ itself, it stays.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def first_guess(conventions: Conventions, model: Any, store: Any) -> str | None:
     direct = model.direct
     if direct is None:
         return None
-    seasonal = direct.autoregression.detach().double().cpu().numpy()  # (K, L)
+    seasonal = direct.autoregression.detach().cpu().double().numpy()  # (K, L)
     early, late = _sums(store, seasonal, earliest=(conventions.settings.data.season or 1) - 1)
     if not early.origins or not late.origins:
         return None

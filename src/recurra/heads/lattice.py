@@ -41,9 +41,9 @@ class Chain(NamedTuple):
     [[1, 1]]
     """
 
-    A: Array
-    start: Array
-    end: Array
+    A: NDArray[Any]
+    start: NDArray[Any]
+    end: NDArray[Any]
 
 
 def best_path(chain: Chain, emissions: NDArray[Any], lengths: Whole) -> tuple[Whole, Array]:

@@ -42,7 +42,7 @@ class Said(NamedTuple):
     def rows(self, paths: NDArray[np.float64] | None = None) -> list[Forecast]:
         """The forecast of each row, with its paths (n, h, d) if some were drawn."""
         log_p = self.log_p.sum(1)
-        values, means, scores = (each.double().cpu().numpy() for each in (self.values, self.means, log_p))
+        values, means, scores = (each.cpu().double().numpy() for each in (self.values, self.means, log_p))
         fan = None if self.fan is None else self.fan.cpu().numpy()
         return [
             Forecast(
@@ -468,7 +468,7 @@ class Forecaster(nn.Module):
             copies = chosen_states(states, lambda field: field.repeat_interleave(paths, 0))
             many = features.repeat_interleave(paths, 0)
             coming = None if coming is None else coming.chosen(every.repeat_interleave(paths))
-            drawn = self.ahead(many, copies, horizon, shares, coming)[0].double().cpu().numpy()
+            drawn = self.ahead(many, copies, horizon, shares, coming)[0].cpu().double().numpy()
             drawn = drawn.reshape(rows, paths, horizon, self.size)
         return said.rows(drawn)
 
@@ -530,7 +530,7 @@ class Forecaster(nn.Module):
         coming = self.coming(batch, torch.arange(len(last), device=last.device), last, self.direct.horizon)
         weights = self.direct.looked(seen, self._known_ahead(coming))
         assert weights is not None, "its steps ahead look at the past"
-        found = weights.double().cpu().numpy()
+        found = weights.cpu().double().numpy()
         return [each[:, each.shape[1] - count :] for each, count in zip(found, seen.counts.tolist(), strict=True)]
 
 

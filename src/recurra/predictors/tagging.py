@@ -12,6 +12,7 @@ from recurra.data.spellings import spellings_of
 from recurra.data.store import Encoded, Rows
 from recurra.heads.lattice import Chain, best_path, filtered, marginals
 from recurra.models.tagged import TaggerOutput
+from recurra.predictors.by_length import called_by_length
 from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, softmax
 from recurra.predictors.spelling import spelling_function, spelt_by
 from recurra.programs.inputs import Input, Recordable, Running, called
@@ -128,7 +129,8 @@ class TaggingPredictor(Predictor[TaggerOutput]):
 
     def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[TaggerOutput]:
         given = self.arrays(running, Rows.of(rows))
-        found, lengths = called(running, "scores", given), given["lengths"]
+        lengths = given["lengths"]
+        found = called_by_length(running, "scores", given, lengths)
         mask = np.arange(next(iter(given.values())).shape[1]) < lengths[:, None]
         tags, scores, chosen = [], np.zeros(len(lengths)), []
         for number, chain in enumerate(self.chains(running)):

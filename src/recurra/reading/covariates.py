@@ -152,7 +152,8 @@ def check_ahead(steps: Steps, data: ForecastingData, horizon: int) -> None:
         if not columns or array is None:
             continue
         coming = array[len(steps) :]
-        is_there = coming != "" if coming.dtype == object else ~np.isnan(coming)
+        # An empty cell is no number, but among words it may say that there is nothing: no promotion, no event.
+        is_there = np.ones(coming.shape, bool) if coming.dtype == object else ~np.isnan(coming)
         for number, column in enumerate(columns):
             known = np.flatnonzero(is_there[:, number])
             lacking = horizon - (int(known[-1]) + 1 if len(known) else 0)  # one between others is that before it

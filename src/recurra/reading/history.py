@@ -58,7 +58,7 @@ def _joined(before: Steps, steps: Steps, longest: int) -> Steps | None:
         observed=None,
         times=moments if steps.times is not None else None,
         numbers=moments if steps.numbers is not None else None,
-        gaps=steps.gaps + missing,
+        rowless=None,
         preceding=count,
         origin=None if steps.origin is None else steps.origin + count,
         **fields,

@@ -424,6 +424,13 @@ class _Span:
     def gaps(self) -> int:
         return self.length - len(self.places)
 
+    @property
+    def rowless(self) -> NDArray[np.bool_]:
+        """(length,): True where no row stands."""
+        found = np.ones(self.length, bool)
+        found[self.places] = False
+        return found
+
 
 def series_of(panel: Panel, path: object, data: ForecastingData, file: int) -> Iterator[Steps]:
     """The series of a table; steps that it has no row for are missing."""
@@ -466,7 +473,7 @@ def series_of(panel: Panel, path: object, data: ForecastingData, file: int) -> I
             static_names=tuple(panel.words[name][start] for name in data.static_words),
             clock=panel.clock,
             frequency=frequency,
-            gaps=span.gaps,
+            rowless=span.rowless[:T] if span.gaps else None,
         )
         yield from _apart(found, data) if data.layout == "wide" else [trimmed(found)]
 

@@ -127,8 +127,8 @@ class RawText:
         self.is_marked = is_marked  # some token follows another without a blank
 
     @classmethod
-    def counted(cls, sentences: Iterable[tuple[Written, Sequence[str]]]) -> Self:
-        """Learned from sentences as they are written, and their words."""
+    def counted(cls, sentences: Iterable[tuple[Written, Sequence[str]]], base: RawText | None = None) -> Self:
+        """Learned from sentences as they are written, and their words; what a base has learned of others is kept."""
         characters: Counter[str] = Counter()
         pairs: list[tuple[str, Sequence[str]]] = []
         holds_blanks = is_marked = False
@@ -142,9 +142,13 @@ class RawText:
                 place += token.words
                 holds_blanks = holds_blanks or " " in form or "\xa0" in form
                 is_marked = is_marked or written.blanks_after(number) == ""
-        return cls(
-            Alphabet.counted(characters), Expansions.counted(pairs), holds_blanks=holds_blanks, is_marked=is_marked
-        )
+        alphabet, expansions = Alphabet.counted(characters), Expansions.counted(pairs)
+        if base is not None:
+            known = alphabet.vocabulary.tokens[len(alphabet.vocabulary.specials) :]
+            alphabet = Alphabet(base.alphabet.vocabulary.extended(dict.fromkeys(known, 1)))
+            expansions = Expansions.of({**base.expansions.forms, **expansions.forms})
+            holds_blanks, is_marked = holds_blanks or base.holds_blanks, is_marked or base.is_marked
+        return cls(alphabet, expansions, holds_blanks=holds_blanks, is_marked=is_marked)
 
     def save(self, folder: Path) -> None:
         """Write what `load` needs."""

@@ -6,13 +6,15 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.data.formats import reader
 from recurra.errors import DataError
 from recurra.named import did_you_mean
+from recurra.reading.offsets import words_in
 from recurra.reading.parts import drawn
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part, SettingError
@@ -175,6 +177,9 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
         frames = matrix(value_in(row, data.frames, place), place, data.frames, np.float64)
     else:
         assert data.tokens is not None, "with_columns() has named the column"
+        text = row.values.get("text") if data.cut == "signs" and data.tokens not in row.values else None
+        if isinstance(text, str):  # a text in which nothing is marked
+            return cut_sentence(text, data, file, row.line)
         tokens = words_of(value_in(row, data.tokens, place), place, data.tokens)
     length = len(tokens) if frames is None else len(frames)
     if length == 0 and data.empty == "refuse":
@@ -204,6 +209,19 @@ def _sentence(row: Row, file: int, path: str | Path, data: TaggingData) -> Sente
             raise DataError(f"{place}: the label in '{data.label}' must be a word, but is {found_label!r}.")
         label = found_label.strip()
     return Sentence(tokens, frames, tuple(tags), values, label, file, row.line, row.written)
+
+
+def cut_of(data: TaggingData) -> Literal["blanks", "signs"] | None:
+    """How texts to tag are cut into tokens: as set, or around signs where texts were marked that were cut so."""
+    if data.cut is not None or data.frames is not None:
+        return data.cut
+    return "signs" if any(reader(path, data.format).marks_texts for path in data.files("train")) else None
+
+
+def cut_sentence(text: str, data: TaggingData, file: int, line: int) -> Sentence:
+    """A text to tag, cut into tokens as data.cut says."""
+    written = words_in(text, data.cut) if text.strip() else None
+    return Sentence(() if written is None else tuple(written.forms), None, (), None, None, file, line, written)
 
 
 def _in_scheme(tags: tuple[str, ...], scheme: str, place: str, name: str) -> tuple[str, ...]:

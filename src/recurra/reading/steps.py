@@ -37,7 +37,7 @@ class Steps:
     static_names: tuple[str, ...] = ()  # (c): of the whole series
     clock: Clock | None = None  # how the table writes its dates
     frequency: Frequency | None = None  # None where times are irregular, or there are none
-    gaps: int = 0  # steps that the table has no row for
+    rowless: NDArray[np.bool_] | None = None  # (T,): True where the table has no row for the step; None: it has all
     preceding: int = 0  # steps at the beginning that are out of another file
     origin: int | None = None  # steps that are known before the first forecast that is scored; None: all
 
@@ -48,6 +48,11 @@ class Steps:
     def measured(self) -> NDArray[np.bool_]:
         """(T, d): False where the value was missing."""
         return self.known if self.observed is None else self.observed
+
+    @property
+    def gaps(self) -> int:
+        """Steps that the table has no row for."""
+        return 0 if self.rowless is None else int(self.rowless.sum())
 
     @property
     def lead(self) -> int:
@@ -85,6 +90,7 @@ class Steps:
             future_names=None if self.future_names is None else self.future_names[start:],
             past=part(self.past),
             past_names=part(self.past_names),
+            rowless=part(self.rowless),
         )
 
     def copied(self) -> Steps:
@@ -106,7 +112,8 @@ class Steps:
             return None if array is None else array[: len(self)][::-1].copy()
 
         names = ("values", "known", "observed", "times", "numbers", "future", "future_names", "past", "past_names")
-        return dataclasses.replace(self, later=None, **{name: turned(getattr(self, name)) for name in names})
+        arrays = {name: turned(getattr(self, name)) for name in (*names, "rowless")}
+        return dataclasses.replace(self, later=None, **arrays)
 
     def moments_ahead(self, count: int) -> NDArray[Any] | None:
         """(count,): the times, or numbers, of the steps that follow; None where nothing tells.

@@ -71,6 +71,12 @@ def _of_object(given: Mapping[str, Any], data: ForecastingData, number: int, pla
     count = max(len(values), len(times or ()), *map(len, ahead["future"].values()), 0)
     if len(values) > len(times if times is not None else values):
         raise DataError(f"{place}: there are {len(values)} values, but only {len(times or ())} times.")
+    for name in data.words_by_role["future"]:  # of a table an empty cell says that there is nothing; here it is absent
+        if len(values) < count > (given_cells := len(ahead["future"][name])):
+            raise DataError(
+                f"{place}: '{name}' has {given_cells} cells in future, but {count} steps are known or coming. Give one "
+                'for each step, "" where there is nothing.'
+            )
     static = given.get("static") or {}
     if not isinstance(static, Mapping):
         raise DataError(f'{place}: static must be an object, such as {{"size": 2}}, but is {shown(static)}.')

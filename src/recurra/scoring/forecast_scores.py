@@ -147,6 +147,11 @@ def value_scores(
             for name, each in zip(calibrated, (held, wide, values), strict=True):
                 calibrated[name][row] = each
     if not known.any():
+        if settings.data.values and not any(each.known[each.preceding :].any() for each in examples):
+            raise DataError(
+                f"there is nothing to score: no row has a value in {', '.join(settings.data.values)}. Rows of coming "
+                "steps are for recurra predict."
+            )
         context, longest = settings.evaluation.context, max(map(len, examples), default=0)
         raise DataError(
             f"there is nothing to score: the longest series has {longest} steps, and forecasts begin after the first "

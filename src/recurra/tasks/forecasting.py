@@ -44,8 +44,8 @@ from recurra.reading.steps_asked import asked_steps, sent_steps
 from recurra.scoring.counted import Counted
 from recurra.scoring.forecast_scores import Measures, frame_scores, value_scores
 from recurra.settings import name_of
-from recurra.tasks.task import START, AnswerKind, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
-from recurra.views.forecast_table import forecast_csv
+from recurra.tasks.task import START, AnswerKind, Axes, Loss, Moment, Prediction, Purpose, Recurring, Task, Viewer
+from recurra.views.forecast_table import forecast_csv, forecast_table
 from recurra.views.purpose import SERIES
 from recurra.views.table import Table
 from recurra.views.viewer import FORECAST, LOOKED
@@ -89,7 +89,7 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     @classmethod
     def resolved(cls, settings: ForecastingSettings) -> ForecastingSettings:
         data, evaluation = with_columns(settings.data, settings.data.files("train")[0]), settings.evaluation
-        if evaluation.score is None and data.series is not None:
+        if evaluation.score is None and (data.series is not None or data.layout == "wide"):
             # Series may have different levels: each error is measured by what is usual in its own.
             evaluation = dataclasses.replace(evaluation, score="mase")
         return with_outlook(dataclasses.replace(settings, data=data, evaluation=evaluation))
@@ -106,6 +106,19 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def prepared(cls, settings: ForecastingSettings) -> Self:
         scale, is_binary, facts = learned(settings)
         return cls(Conventions(settings, scale, is_binary=is_binary, facts=facts or Facts()))
+
+    @classmethod
+    def prepared_from(cls, settings: ForecastingSettings, base: Self) -> Self:
+        """With the scales of the base, and its words: the network has an input for each of them, and for no other."""
+        scale, is_binary, facts = learned(settings)
+        own, facts = base.conventions, facts or Facts()
+        if is_binary == own.is_binary:
+            scale = scale.or_kept(own.scale)
+        scales = {role: each.or_kept(own.facts.covariates.get(role)) for role, each in facts.covariates.items()}
+        words = {column: own.facts.words.get(column, each) for column, each in facts.words.items()}
+        usual = facts.usual if own.facts.usual is None or facts.usual is None else own.facts.usual
+        facts = dataclasses.replace(facts, covariates=scales, words=words, usual=usual)
+        return cls(Conventions(settings, scale, is_binary=is_binary, facts=facts))
 
     def save(self, folder: Path) -> None:
         known = {"values": self.conventions.scale.to_json()}
@@ -301,6 +314,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         model.density.measured_in(scale.spread.tolist())
         return model
 
+    def axes(self) -> Mapping[str, Axes]:
+        data, words = self.conventions.data, self.conventions.facts.words
+        names = () if data.frames is not None else data.static_words
+        return {
+            f"covariates.embeddings.{number}.weight": (("<unknown>", *words[name]), None)
+            for number, name in enumerate(names)
+        }
+
     def first_guess(self, model: Any, store: Any) -> str | None:
         from recurra.forecasts.first_guess import first_guess
 
@@ -386,6 +407,9 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         if format != "csv":
             return super().printed_file(file, answers, format)
         return forecast_csv(answers, self.conventions.columns, backward=self.conventions.is_backward)
+
+    def tabled(self, answers: Sequence[Prediction]) -> Table:
+        return forecast_table(answers, self.conventions.columns, backward=self.conventions.is_backward)
 
     def stream(self, model: Any, state: bytes | None = None) -> Stream:
         if self.conventions.is_backward:

@@ -8,30 +8,34 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import TaggingSettings
+from recurra.config import TaggingData, TaggingSettings
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
 from recurra.data.batches import in_order_of_length
 from recurra.data.conllu_file import ConlluSentence, conllu_sentences
 from recurra.data.files import extension
 from recurra.data.formats import CoNLLU, reader
 from recurra.data.formats.conllu import conllu_of
+from recurra.data.normal import Counted as Measured
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.metrics.spans import scheme_of
 from recurra.named import did_you_mean
-from recurra.reading.offsets import detail_of, spans_in, words_in, written_in
+from recurra.reading.offsets import detail_of, spans_in, written_in
+from recurra.reading.pieces import over_pieces
 from recurra.reading.raw_text import RawText, learns_raw_text
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.reading.sentences import (
     Sentence,
+    cut_of,
+    cut_sentence,
     fitting_crf,
     found_schemes,
     matrix,
@@ -76,7 +80,7 @@ if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
     from recurra.analysis.gates import Stack
     from recurra.analysis.saliency import Probe
-    from recurra.config.tagging import TaggingModel
+    from recurra.config.tagging import TaggingData, TaggingModel
     from recurra.models.character_features import CharacterFeatures
     from recurra.models.tagged import TaggerOutput
     from recurra.models.tagger import Tagger, TaggerBatch
@@ -98,11 +102,57 @@ SCORED_TOGETHER = 8192
 """Words of raw text that are tagged together to be scored."""
 
 
+class _Tally(NamedTuple):
+    """What is counted of some sentences."""
+
+    forms: Counter[str]
+    tags: list[Counter[Any]]
+    labels: Counter[str]
+    combinations: Counter[tuple[str, ...]]
+    frames: Measured
+    values: Measured
+    seen: Counter[str]  # of sentences
+
+    @classmethod
+    def of(cls, data: TaggingData, together: Sequence[int], files: Sequence[str]) -> Self:
+        """Those of some files; the combinations are of the tags in these places."""
+        tags: list[Counter[Any]] = [Counter() for _ in data.tags or ()]
+        edits = [name in (data.edits or ()) for name in data.tags or ()]
+        tally = cls(Counter(), tags, Counter(), Counter(), Normal.counted(), Normal.counted(), Counter())
+        for sentence in sentences(files, data) if files else ():
+            tally.seen["sentences"] += 1
+            tally.forms.update(sentence.tokens)
+            for counter, column, is_edit in zip(tags, sentence.tags, edits, strict=True):
+                counter.update(zip(sentence.tokens, column, strict=True) if is_edit else column)
+            if together:
+                tally.combinations.update(zip(*(sentence.tags[place] for place in together), strict=True))
+            if sentence.label is not None:
+                tally.labels[sentence.label] += 1
+            place = f"{files[sentence.file]}:{sentence.line}"
+            if sentence.frames is not None:
+                tally.frames.add(sentence.frames, place)
+            if sentence.values is not None:
+                tally.values.add(sentence.values, place)
+        return tally
+
+    def join(self, other: Self, place: str) -> None:
+        """Count in what was counted of the sentences that follow."""
+        self.forms.update(other.forms)
+        self.labels.update(other.labels)
+        self.combinations.update(other.combinations)
+        self.seen.update(other.seen)
+        for mine, its in zip(self.tags, other.tags, strict=True):
+            mine.update(its)
+        self.frames.join(other.frames, place)
+        self.values.join(other.values, place)
+
+
 class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     """Sequence tagging: part of speech, names, slots and intent, or a number for each frame."""
 
     Settings: ClassVar[type] = TaggingSettings
     name: ClassVar[str] = "tagging"
+    reads_apart: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -141,7 +191,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         path = data.files("train")[0]
         first = next(task_rows(path, data, *names(data)))
         data = with_columns(data, first, path)
-        data = dataclasses.replace(data, raw=learns_raw_text(data))
+        data = dataclasses.replace(data, raw=learns_raw_text(data), cut=cut_of(data))
         settings = dataclasses.replace(settings, data=data)
         return with_head(settings, fitting_crf(data)) if settings.model.head == "crf" and data.tags else settings
 
@@ -152,30 +202,24 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     @classmethod
     def prepared(cls, settings: TaggingSettings) -> Self:
+        return cls._learned(settings, None)
+
+    @classmethod
+    def prepared_from(cls, settings: TaggingSettings, base: Self) -> Self:
+        return cls._learned(settings, base)
+
+    @classmethod
+    def _learned(cls, settings: TaggingSettings, base: Self | None) -> Self:
+        """What one look at the training data tells; what a base, from which training starts, has learned is kept."""
         data = settings.data
         check_columns(settings.model, data.tags or (), data.edits or ())
-        forms: Counter[str] = Counter()
-        tags: list[Counter[Any]] = [Counter() for _ in data.tags or ()]
         edits = [name in (data.edits or ()) for name in data.tags or ()]
-        labels: Counter[str] = Counter()
         together = _places(data.tags or (), settings.model.together)
-        combinations: Counter[tuple[str, ...]] = Counter()
-        frames, values = Normal.counted(), Normal.counted()
-        empty = True
-        for sentence in sentences(data.files("train"), data):
-            empty = False
-            forms.update(sentence.tokens)
-            for counter, column, is_edit in zip(tags, sentence.tags, edits, strict=True):
-                counter.update(zip(sentence.tokens, column, strict=True) if is_edit else column)
-            if together:
-                combinations.update(zip(*(sentence.tags[place] for place in together), strict=True))
-            if sentence.label is not None:
-                labels[sentence.label] += 1
-            if sentence.frames is not None:
-                frames.add(sentence.frames, f"{data.files('train')[sentence.file]}:{sentence.line}")
-            if sentence.values is not None:
-                values.add(sentence.values, f"{data.files('train')[sentence.file]}:{sentence.line}")
-        if empty:
+        tally = _Tally.of(data, together, [])
+        for part in over_pieces(data.files("train"), data.format, partial(_Tally.of, data, together)):
+            tally.join(part, ", ".join(data.files("train")))
+        forms, tags, labels, combinations, frames, values, seen = tally
+        if not seen:
             raise DataError(f"{', '.join(data.files('train'))} contains no sentences to train on.")
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
@@ -190,18 +234,41 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
                 raise DataError(
                     f"the column '{name}' of {', '.join(data.files('train'))} is empty: there are no tags to learn."
                 )
-        tag_sets = [Vocabulary.counted(counter, specials=()) for counter in tags]
+        kept: dict[str, Vocabulary] = {}  # by the names of the columns
+        if base is not None:
+            names_there, edits_there = base.settings.data.tags or (), base.edits
+            columns = zip(names_there, base.tags, edits_there, strict=True)
+            wanted = dict(zip(data.tags or (), edits, strict=True))
+            kept = {name: each for name, each, is_edit in columns if wanted.get(name) == is_edit}
+        tag_sets = [
+            kept[name].extended(counter) if name in kept else Vocabulary.counted(counter, specials=())
+            for name, counter in zip(data.tags or (), tags, strict=True)
+        ]
+        places = [tag_sets[place] for place in together]
+        found = _numbered(places, combinations)
+        wanted_together = settings.model.together
+        if base is not None and base.settings.model.together == wanted_together and kept.keys() >= {*wanted_together}:
+            named = [base.tags[place] for place in _places(base.settings.data.tags or (), base.settings.model.together)]
+            old = [[each.tokens[tag] for each, tag in zip(named, row, strict=True)] for row in base.combinations]
+            first = [[each.id(tag) for each, tag in zip(places, row, strict=True)] for row in old]
+            found = [*first, *(row for row in found if row not in first)]
+        spelt = Vocabulary() if base is None else base.characters
+        known = Vocabulary() if base is None else base.words
+        whole = Vocabulary(specials=()) if base is None or base.labels is None else base.labels
+        frames_there, values_there = (None, None) if base is None else (base.frames, base.values)
         return cls(
             settings,
-            Vocabulary.counted(words, min_count=data.min_count, max_size=data.max_words),
-            Vocabulary.counted(characters),
+            known.extended(words, min_count=data.min_count, max_size=data.max_words),
+            spelt.extended(characters),
             tag_sets,
-            Vocabulary.counted(labels, specials=()) if data.label is not None else None,
-            frames.finished() if data.frames is not None else None,
-            values.finished() if data.values else None,
+            whole.extended(labels) if data.label is not None else None,
+            frames.finished().or_kept(frames_there) if data.frames is not None else None,
+            values.finished().or_kept(values_there) if data.values else None,
             features_of(settings, forms.total()),
-            RawText.counted(_written(sentences(data.files("train"), data))) if data.raw else None,
-            _numbered([tag_sets[place] for place in together], combinations),
+            RawText.counted(_written(sentences(data.files("train"), data)), None if base is None else base.raw)
+            if data.raw
+            else None,
+            found,
         )
 
     def noticed_in_training(self, rows: Any) -> str | None:
@@ -293,9 +360,11 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         for number, line in enumerate(lines, 1):
             place = f"{file or 'input'}:{number}"
             if data.frames is None:
-                words = words_of(line if isinstance(line, str) else list(line), place, "tokens")
-                written = words_in(line) if isinstance(line, str) and words else None
-                yield Sentence(words, None, (), None, None, 0, number, written)
+                if isinstance(line, str):
+                    yield cut_sentence(line, data, 0, number)
+                else:
+                    words = words_of(list(line), place, "tokens")
+                    yield Sentence(words, None, (), None, None, 0, number)
                 continue
             try:
                 frames = json.loads(line) if isinstance(line, str) else line
@@ -392,7 +461,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
     def _unknown_symbols(self, words: Sequence[str]) -> list[str]:
         """What the network reads as unknown, of characters where it reads them, else of words."""
-        if self.settings.model.characters.cell != "none":
+        if self.spells:
             return self.characters.unknown_among("".join(words))
         if self.features is not None:  # a word that has no vector is read by its characters all the same
             return []
@@ -402,11 +471,15 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         found: NDArray[np.int64] = rows.lengths("words" if self.frames is None else "frames")
         return found
 
+    @property
+    def spells(self) -> bool:
+        """Whether words are read by their characters; frames of numbers have none."""
+        return self.frames is None and self.settings.model.characters.cell != "none"
+
     def batch(self, rows: Sequence[Encoded]) -> TaggerBatch:
         from recurra.models.tagger import batched
 
-        spelling = self.settings.model.characters.cell != "none"
-        return batched(rows, columns=len(self.tags), spelling=spelling, features=self.features)
+        return batched(rows, columns=len(self.tags), spelling=self.spells, features=self.features)
 
     @property
     def draws_in_batch(self) -> bool:
@@ -488,7 +561,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             )
         return TaggingPredictor(
             words=len(self.words),
-            characters=len(self.characters) if self.settings.model.characters.cell != "none" else None,
+            characters=len(self.characters) if self.spells else None,
             frame_size=None if self.frames is None else len(self.frames.mean),
             columns=len(self.tags),
         )
@@ -498,10 +571,9 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
         if self.frames is not None or self.values is not None or self.labels is not None or any(self.edits):
             raise offline.not_yet("a tagger of series, values, lemmas or labels of whole sentences")
-        spells = self.settings.model.characters.cell != "none"
         return offline.tagging(
             self.words,
-            self.characters if spells else None,
+            self.characters if self.spells else None,
             list(zip(self.settings.data.tags or (), self.tags, strict=True)),
             lowercase=self.settings.data.lowercase,
         )
@@ -750,7 +822,7 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             parts.append(f"frames of {len(self.frames.mean)} numbers")
         else:
             parts += [f"{len(self.words):,} word embeddings of size {model.embedding}"] if model.embedding else []
-            if model.characters.cell != "none":
+            if self.spells:
                 spelling = cell_in_words(model.characters.cell, bidirectional=True)
                 parts.append(layers_in_words(f"character {spelling}", model.characters.hidden))
             if self.features is not None:
@@ -826,6 +898,13 @@ def check_together(model: TaggingModel, names: Sequence[str], edits: Sequence[st
             )
     if len(set(model.together)) == 1 or len(set(model.together)) < len(model.together):
         raise SettingError("model.together needs two or more different columns.", where)
+
+
+def _raw_text(data: TaggingData, base: Tagging | None) -> RawText | None:
+    """What the training data tells of running text, beside what a base has learned of it."""
+    if not data.raw:
+        return None
+    return RawText.counted(_written(sentences(data.files("train"), data)), None if base is None else base.raw)
 
 
 def _places(names: Sequence[str], together: Sequence[str]) -> list[int]:

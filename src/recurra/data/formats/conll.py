@@ -22,6 +22,8 @@ class CoNLL(Reader):
     """
 
     extensions = ("conll", "bio", "iob")
+    cut_at = "blank line"
+    looked_at = 100
 
     def __init__(self, *, separator: str | None = None, columns: Sequence[str] | None = None) -> None:
         if separator is not None and (not separator or "\n" in separator):

@@ -28,6 +28,7 @@ class CoNLLU(Reader):
     """
 
     extensions = ("conllu",)
+    cut_at = "blank line"
 
     def read(self, path: PathLike) -> Iterator[Row]:
         words: list[list[str]] = []
