@@ -11,7 +11,7 @@ longest story needs, temporal encoding, adjacent tying, up to 10 % of empty memo
 batches of 32 with the summed loss, gradients of norm 40 at most; a linear start at learning rate 0.005, then 60 epochs
 at 0.01, halved every 15. Of ten seeds, the one with the lowest training error is scored on test. As in the authors'
 program: the softmax is over vacant places too, position encoding is model.sentence = "place", the linear start has 30
-epochs. Not alike: the answer is one of the answers of training, not any word; empty memories are drawn once an epoch.
+epochs. Different: the answer is one of the answers of training, not any word; empty memories are drawn once an epoch.
 
 All seeds, and the models of several tasks, are trained as one model with a leading dimension; on a GPU each update is
 one CUDA graph. What is scored is the toolkit's own network, `recurra.models.memory_network`, with the weights of the

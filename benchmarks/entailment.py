@@ -38,6 +38,10 @@ ONE_WAY = [*LSTM, "model.bidirectional=false"]
 WORDS = ["model.embedding=128", "model.dropout=0.3", *PLAIN]
 SPELT = ["model.embedding=128", "model.dropout=0.3", "model.word_dropout=0.1", "model.characters.hidden=64"]
 SMOOTH = ["model.label_smoothing=0.1"]
+SPELT_LSTM = [
+    *('model.cell="lstm"', "model.hidden=100", *SPELT, "model.dropout=0.4", "model.word_dropout=0.15", *SMOOTH),
+    "data.text.min_count=2",
+]
 COMPARING = '{name="decomposable", size=128, layers=1, compare="all", pool="mean_max"'
 
 SYSTEMS = {
@@ -45,6 +49,13 @@ SYSTEMS = {
     "conditional": [*ONE_WAY, "model.pairing=conditional"],
     "attention": [*ONE_WAY, 'model.pairing={name="conditional", attention="additive"}'],
     "word_by_word": [*ONE_WAY, "model.pairing=word_by_word"],
+    "conditional_spelt": [*SPELT_LSTM, "model.bidirectional=false", "model.pairing=conditional"],
+    "word_by_word_spelt": [*SPELT_LSTM, "model.bidirectional=false", "model.pairing=word_by_word"],
+    "word_by_word_dot": [
+        *(*SPELT_LSTM, "model.bidirectional=false"),
+        'model.pairing={name="word_by_word", attention="projected_dot"}',
+    ],
+    "word_by_word_both_ways": [*SPELT_LSTM, "model.pairing=word_by_word"],
     "decomposable": [*WORDS, "model.pairing=decomposable"],
     "within": [*WORDS, 'model.pairing={name="decomposable", within=true}'],
     "comparing": [*WORDS, f"model.pairing={COMPARING}}}"],
@@ -73,6 +84,10 @@ ABOUT = {
     "conditional": "LSTM reads one after the other (Rocktäschel)",
     "attention": "the same, its last state attends",
     "word_by_word": "the same, word by word",
+    "conditional_spelt": "conditional, spelt, labels smoothed",
+    "word_by_word_spelt": "word by word, spelt, labels smoothed",
+    "word_by_word_dot": "the same, scores are dot products",
+    "word_by_word_both_ways": "the same, both directions, additive scores",
     "decomposable": "decomposable attention (Parikh)",
     "within": "the same with attention within",
     "comparing": "the same, G sees differences and products",

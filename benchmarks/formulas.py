@@ -90,8 +90,9 @@ def main() -> None:
             run = home / f"{name}.{options.seed}"
             if not (run / "summary.json").exists():
                 own = [f"training.device={options.device}", f"training.seed={options.seed}", *options.set]
-                this = setup("vec2seq", given=given, overrides=[*COMMON, *SETTINGS[name], *own])
-                begin(this, run, progress(sys.stderr), start_from=home / options.start if options.start else None)
+                start = home / options.start if options.start else None
+                this = setup("vec2seq", given=given, overrides=[*COMMON, *SETTINGS[name], *own], start_from=start)
+                begin(this, run, progress(sys.stderr))
             report(run.name, [run], given, options.device)
         if options.together:
             report(

@@ -30,7 +30,6 @@ import recurra
 from recurra.analysis.picture_attention import picture_attention_of
 from recurra.data.strokes import draw
 
-STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 800
 SIGNS = {  # what the pen does, by points of a grid of 5 columns and 7 rows; "/" lifts it
     "1": "02 20 26",
     "2": "01 10 30 41 42 06 46",
@@ -81,7 +80,7 @@ def formula(chance: random.Random) -> dict[str, object]:
 
 
 def main() -> None:
-    chance = random.Random(1)
+    chance, steps = random.Random(1), int(sys.argv[1]) if len(sys.argv) > 1 else 800
     with tempfile.TemporaryDirectory() as folder:
         train, test = Path(folder, "train.jsonl"), Path(folder, "test.jsonl")
         for file, count in ((train, 3000), (test, 200)):
@@ -90,7 +89,7 @@ def main() -> None:
             "data": {"image": DRAWN, "cache": False},
             "model": {"embedding": 32, "hidden": 64, "dropout": 0.0, "label_smoothing": 0.0},
             "model.image": {"widths": [12, 24, 48], "layers": 1, "dropout": 0.0},  # three halvings: places of 8 pixels
-            "training": {"steps": STEPS, "batch_size": 16, "learning_rate": 0.004, "average": "none"},
+            "training": {"steps": steps, "batch_size": 16, "learning_rate": 0.004, "average": "none"},
             "decoding": {"max_length": 20},
         }
         model = recurra.train("vec2seq", train=str(train), out=Path(folder) / "run", settings=settings)

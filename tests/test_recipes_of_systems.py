@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import importlib
+import json
 import random
 import sys
 import tomllib
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from recurra.data.strokes import draw
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import load
@@ -249,11 +251,11 @@ tasks/test_gaps (gru_d) and tasks/test_turns_and_headlines (dialogue, attention_
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.stem)
-def test_a_recipe_is_a_page_that_says_what_is_alike_and_how_it_is_trained(recipe: Path) -> None:
+def test_a_recipe_is_a_page_that_says_what_differs_and_how_it_is_trained(recipe: Path) -> None:
     text = recipe.read_text("utf-8")
     assert setup(recipe).kind.name == tomllib.loads(text)["task"]
     assert f"recurra train recipes/{recipe.name}" in text
-    assert "Not alike" in text
+    assert "# Different" in text
     assert len(text.splitlines()) < 60
     assert max(map(len, text.splitlines())) <= 140
 
@@ -263,6 +265,15 @@ SLOW = {
     *("show_and_tell", "text_to_code", "transformer", "unitary"),
 }
 """Those that take a second and more."""
+
+
+def test_made_up_formulas_are_strokes_and_latex(tmp_path: Path) -> None:
+    path = of_kind("formulas", "jsonl", 5)(tmp_path)
+    rows = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+    assert len(rows) == 5
+    for row in rows:
+        assert draw(row["ink"]).max() == 255
+        assert any(sign in row["latex"].split() for sign in "+-=")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SMALL])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_recipes_of_systems import SMALL
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "systems.md").read_text("utf-8")
 ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| system |")]
@@ -38,3 +40,30 @@ def test_a_row_names_what_is_there(row: str) -> None:
 
 def test_every_recipe_is_named() -> None:
     assert [path.name for path in (ROOT / "recipes").glob("*.toml") if f"recipes/{path.name})" not in PAGE] == []
+
+
+ELSEWHERE = {
+    "attention_based_summary": "tasks/test_turns_and_headlines.py::test_a_small_one_learns",
+    "bahdanau": "test_recipes_of_decoders.py::test_words_are_learned_by_heart",
+    "char_rnn": "test_recipes_of_sequences.py::test_char_rnn_learns_a_rhyme_by_heart",
+    "dialogue": "tasks/test_turns_and_headlines.py::test_a_small_one_learns",
+    "dnc": "test_memory_recipes.py::test_a_tagger_with_an_external_memory_learns",
+    "gru_d": "tasks/test_gaps.py::test_the_recipe_loads_and_learns",
+    "luong": "test_recipes_of_decoders.py::test_words_are_learned_by_heart",
+    "memn2n": "test_memory_recipes.py::test_the_recipe_of_memory_networks_learns",
+    "ntm": "test_memory_recipes.py::test_a_tagger_with_an_external_memory_learns",
+    "show_attend_tell": "test_recipes_of_decoders.py::test_what_is_marked_in_a_scene_is_told",
+    "show_attend_tell_hard": "test_recipes_of_decoders.py::test_what_is_marked_in_a_scene_is_told",
+    "sutskever": "test_recipes_of_sequences.py::test_a_reversed_source_is_learned_faster_than_one_as_it_is",
+}
+"""Tests that a recipe learns, of those that tests/test_recipes_of_systems.py leaves out."""
+
+
+def test_every_recipe_has_a_test_that_it_learns() -> None:
+    names = {path.stem for path in (ROOT / "recipes").glob("*.toml")}
+    assert names == {*SMALL, *ELSEWHERE}
+    for name, where in ELSEWHERE.items():
+        file, _, test = where.partition("::")
+        text = (ROOT / "tests" / file).read_text("utf-8")
+        assert f"def {test}(" in text
+        assert f'"{name}"' in text or f"{name}.toml" in text

@@ -11,12 +11,15 @@ scenes      two things on a grid, as features of its places, and a caption
 stories     people who walk about, a question, and its answer
 dialogues   a guest and a waiter: the last three turns and the answer
 programs    wishes in words, and Python that fulfils them
+formulas    strokes of a hasty hand, and LaTeX
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import runpy
 import sys
 import zlib
 from collections.abc import Callable
@@ -137,8 +140,15 @@ def programs(folder: Path, part: str, count: int, seed: int) -> None:
     (folder / f"{part}.tsv").write_text("".join(f"{said}\t{code}\n" for said, code in found.items()), "utf-8")
 
 
+def formulas(folder: Path, part: str, count: int, seed: int) -> None:
+    written, chance = runpy.run_path(str(Path(__file__).parents[1] / "formulas.py"))["formula"], random.Random(seed)
+    rows = [written(chance) for _ in range(count)]
+    lines = [json.dumps({"ink": row["strokes"], "latex": row["latex"]}) + "\n" for row in rows]
+    (folder / f"{part}.jsonl").write_text("".join(lines), "utf-8")
+
+
 KINDS: dict[str, Callable[[Path, str, int, int], None]] = {
-    each.__name__: each for each in (counting, copying, films, rhythms, scenes, stories, dialogues, programs)
+    each.__name__: each for each in (counting, copying, films, rhythms, scenes, stories, dialogues, programs, formulas)
 }
 
 

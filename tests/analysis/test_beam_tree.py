@@ -10,8 +10,8 @@ import torch
 
 from recurra.analysis.beam_tree import beam_tree
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import example_of
 from recurra.search.tree import Layer, Tree
+from recurra.training.explaining import example_of
 from recurra.training.trained import Trained
 from recurra.views.tree import BeamTree
 from recurra.views.view import labels

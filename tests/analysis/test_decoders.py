@@ -22,8 +22,8 @@ from recurra.cli import main
 from recurra.errors import ConfigError
 from recurra.models.seq2seq import PairBatch
 from recurra.padding import Padded, fitted
-from recurra.reports.explaining import example_of
 from recurra.runs import begin, setup
+from recurra.training.explaining import example_of
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.analysis import small_runs

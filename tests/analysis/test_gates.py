@@ -13,8 +13,8 @@ import torch
 from recurra.analysis.gates import Gates
 from recurra.cells.cell import fields
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import example_of
 from recurra.runs import begin, setup
+from recurra.training.explaining import example_of
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from recurra.views.kinds import view_of

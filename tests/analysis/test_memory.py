@@ -23,7 +23,7 @@ def view_of(cell: object, **options: object) -> Several:
     torch.manual_seed(2)
     rnn = Recurrent({"name": cell, **options}, 3, 4, engine="loop")
     x = Padded.full(torch.randn(1, 3, 3))
-    view = memory_view(gates_of(rnn, WORDS, lambda: rnn(x)), rnn.cells[0][0])  # type: ignore[index]
+    view = memory_view(gates_of(rnn, WORDS, lambda: rnn(x)))
     assert isinstance(view, Several)
     return view
 
@@ -41,7 +41,7 @@ def test_the_maps_are_the_weights_of_the_equations() -> None:
     rnn = Recurrent({"name": "dnc", "rows": 3, "width": 2}, 3, 4, engine="loop")
     x = Padded.full(torch.randn(1, 3, 3))
     [[parts]] = rnn.parts(x)
-    writes, reads = memory_view(gates_of(rnn, WORDS, lambda: rnn(x)), rnn.cells[0][0]).views  # type: ignore[attr-defined, index]
+    writes, reads = memory_view(gates_of(rnn, WORDS, lambda: rnn(x))).views  # type: ignore[attr-defined]
     shown = [int(name) - 1 for name in writes.rows]
     np.testing.assert_allclose(writes.weights, parts.write_weights[0].T.detach().numpy()[shown], atol=1e-6)
     np.testing.assert_allclose(reads.weights, parts.read_weights[0].T.detach().numpy()[shown], atol=1e-6)
@@ -88,3 +88,35 @@ def test_explain_shows_the_memory_of_a_run(
     picture = tmp_path / "memory.svg"
     assert main(["explain", str(tmp_path / "run"), asked, "--show", "memory", "--out", str(picture)]) == 0
     assert "writes" in picture.read_text()
+
+
+PAIRS = "a b\tx y\nb a\ty x\n"
+WRITER = ["model.embedding=3", "training.batch_size=2", "data.source.tokens=words", "data.target.tokens=words"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"),
+    [
+        (["encoder.cell=lstm", 'decoder.cell={name="dnc",rows=4,width=3}'], "decoder_memory"),
+        (['encoder.cell={name="dnc",rows=4,width=3}', "decoder.cell=lstm"], "memory"),
+    ],
+)
+def test_the_memories_of_encoder_and_decoder_are_shown_apart(
+    cells: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.tsv").write_text(PAIRS)
+    own = [f"model.{each}" for each in cells]
+    options = [word for each in [*SMALL, *WRITER, "model.engine=loop", *own] for word in ("--set", each)]
+    run = str(tmp_path / "run")
+    assert main(["train", "seq2seq", "--train", f"{tmp_path}/a.tsv", "--out", run, "--quiet", *options]) == 0
+    capsys.readouterr()
+    long = ["decoding.search=greedy", "decoding.min_length=2", "decoding.max_length=3"]
+    asked = ["explain", run, "a b", *(word for each in long for word in ("--set", each)), "--show"]
+    assert main([*asked, shown, "--json"]) == 0
+    writes, reads = json.loads(capsys.readouterr().out)["views"][shown]["views"]
+    assert [writes["title"], reads["title"]] == ["writes", "reads"]
+    assert len(writes["weights"][0]) == 3  # two words, and their start or end
+    assert np.all(np.sum(reads["weights"], axis=0) <= 1 + 1e-6)  # shares of all rows, of which some are left out
+    other = "memory" if shown == "decoder_memory" else "decoder_memory"
+    assert main([*asked, other]) == 2
+    assert "has no such view" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from recurra.analysis.picture_attention import picture_attention
 from recurra.analysis.probabilities import Probabilities
 from recurra.analysis.saliency import Saliency, view
 from recurra.cli import main
-from recurra.reports.explaining import explain
+from recurra.training.explaining import explain
 from recurra.training.trained import Trained
 from tests.analysis.asking import gates_of
 from tests.analysis.small_runs import classifier, language_model, writer

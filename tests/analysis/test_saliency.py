@@ -15,7 +15,7 @@ import torch
 from recurra.analysis.probabilities import Probabilities
 from recurra.analysis.saliency import Saliency, saliency, view
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import example_of
+from recurra.training.explaining import example_of
 from recurra.training.trained import Trained
 from recurra.views.tokens import Tokens
 from tests.analysis import small_runs

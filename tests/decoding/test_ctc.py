@@ -17,6 +17,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from recurra.decoding import ctc
+from recurra.search.alignment import best_alignment
 from recurra.search.beam import beam
 from recurra.search.exhaustive import exhaustive
 from recurra.search.greedy import greedy
@@ -144,7 +145,7 @@ def test_the_best_alignment_is_the_most_probable_of_all_that_write_the_tokens(
 ) -> None:
     length = max(length, needed_steps(tokens))
     log_p = torch.randn(length, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).log_softmax(1)
-    path = ctc.best_alignment(log_p, torch.tensor(tokens, dtype=torch.long), BLANK).tolist()
+    path = best_alignment(log_p.numpy(), np.array(tokens, np.int64), BLANK).tolist()
     said = [BLANK if number < 0 else tokens[number] for number in path]
     assert written(said) == tuple(tokens)
     assert [number for number, _ in groupby(path) if number >= 0] == list(range(len(tokens)))
@@ -156,7 +157,7 @@ def test_the_best_alignment_is_the_most_probable_of_all_that_write_the_tokens(
 def test_what_does_not_fit_into_the_places_has_no_alignment_and_no_probability() -> None:
     log_p = torch.full((1, 2, 4), 0.25).log()
     assert needed_steps([2, 2]) == 3
-    assert ctc.best_alignment(log_p[0], torch.tensor([2, 2]), BLANK).tolist() == [-1, -1]
+    assert best_alignment(log_p[0].numpy(), np.array([2, 2]), BLANK).tolist() == [-1, -1]
     said = ctc.said_of(log_p, torch.ones(1, 2, dtype=torch.bool), BLANK)
     assert ctc.log_likelihoods(torch.tensor([[2, 2, BLANK]]), said, START, BLANK).sum() == -math.inf
 

@@ -123,7 +123,7 @@ def test_an_answer_is_aligned_in_order_and_never_beyond_its_source(options: dict
         for each in aligned[row]:
             assert each.watched is not None
             assert each.watched.shape == (len(each.tokens) - 1, places)
-            stands = [token.nonzero().squeeze(1).tolist() for token in each.watched]
+            stands = [token.nonzero()[0].tolist() for token in each.watched]
             assert all(stands)
             assert stands == sorted(stands)
             assert ((each.watched >= 0) & (each.watched <= 1)).all()

@@ -78,7 +78,7 @@ def clusterings(network: Answering, states: tuple[Tensor, ...], seed: int) -> It
             break
         yield owners.reshape(-1)
         layer = [after for each in layer for after in onward(network, each)]
-    points = torch.cat(states, dim=1).double().cpu().numpy()
+    points = torch.cat(states, dim=1).cpu().double().numpy()
     known = np.unique(points.round(6), axis=0)
     for count in CLUSTERS:
         if count > len(known):

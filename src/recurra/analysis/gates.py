@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.analysis.watching import Seen, Watch
+from recurra.cells import AnyCell
 from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.encoders.pyramid import Pyramid
 from recurra.errors import ConfigError, DataError
@@ -37,6 +38,7 @@ class Gates:
     direction: str = "forward"
     directions: Sequence[str] = ("forward",)
     heading: str = GATES  # of its view
+    cell: AnyCell | None = None  # what computed them, without its wrappers
 
     def __post_init__(self) -> None:
         for name, values in self.values.items():
@@ -104,9 +106,7 @@ def gates_of(
     parts, lengths = _parts(stack, read, number - 1, ways.index(way))
     together = 2 ** (number - 1) if isinstance(stack, Pyramid) else 1
     named = [" ".join(tokens[first : first + together]) for first in range(0, len(tokens), together)]
-    cell = layers[number - 1][ways.index(way)]  # type: ignore[index]  # a ModuleList of cells
-    while isinstance(cell, Wrapper):
-        cell = cell.cell
+    cell = unwrapped(layers[number - 1][ways.index(way)])  # type: ignore[index]  # a ModuleList of cells
     title = f"{cell.name}, layer {number} of {len(layers)}, {way}"
     values = {
         name: torch.cat([row[:length] for row, length in zip(part.flatten(2), lengths, strict=True)])
@@ -115,7 +115,7 @@ def gates_of(
         .numpy()
         for name, part in zip(parts._fields, parts, strict=True)
     }
-    return Gates(named, values, title, number, len(layers), way, ways)
+    return Gates(named, values, title, number, len(layers), way, ways, cell=cell)
 
 
 def ways_of(stack: Stack) -> tuple[str, ...]:
@@ -157,15 +157,17 @@ def gates_of_decoder(
         name: torch.cat([getattr(step.parts, name).flatten(1) for step in chosen.steps]).T.double().numpy()
         for name in fields
     }
-    title = f"{_bare_name(chosen)}, layer {number} of {len(seen)} of the decoder{_turn(chosen)}"
-    return Gates(named, values, title, number, len(seen), heading=WRITTEN)
+    cell = unwrapped(chosen.cell)
+    title = f"{cell.name}, layer {number} of {len(seen)} of the decoder{_turn(chosen)}"
+    return Gates(named, values, title, number, len(seen), heading=WRITTEN, cell=cell)
 
 
-def _bare_name(seen: Seen) -> str:
-    cell = seen.cell
+def unwrapped(cell: Any) -> AnyCell:
+    """A cell without what changes it, such as zoneout."""
     while isinstance(cell, Wrapper):
         cell = cell.cell
-    return cell.name
+    found: AnyCell = cell
+    return found
 
 
 def _turn(seen: Seen) -> str:

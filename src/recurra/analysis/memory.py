@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.analysis.gates import Gates
-from recurra.cells.wrappers.wrapper import Wrapper
 from recurra.errors import ConfigError
 from recurra.views.heat_map import HeatMap
 from recurra.views.several import Several
@@ -23,10 +22,9 @@ MOST = 40
 """So many rows are shown at most, those with the largest weights."""
 
 
-def memory_view(gates: Gates, cell: Any) -> View:
+def memory_view(gates: Gates, title: str = REMEMBERED) -> View:
     """Heat maps of the weights of every head: rows of the memory × steps."""
-    while isinstance(cell, Wrapper):
-        cell = cell.cell
+    cell: Any = gates.cell
     heads = weights_of(gates.values, getattr(cell, "rows", 0), getattr(cell, "reads", 0))
     if not heads:
         raise ConfigError(f"'{cell.name}' has no external memory: train with model.cell = 'ntm' or 'dnc' to see one.")
@@ -36,7 +34,7 @@ def memory_view(gates: Gates, cell: Any) -> View:
     maps = [_map(name, weights[shown], shown, gates.tokens) for name, weights in heads.items()]
     return Several(
         maps,
-        title=REMEMBERED,
+        title=title,
         caption=gates.title,
         about=f"Rows of the memory down, steps across; {len(shown)} of {cell.rows} rows reached a weight of {LEAST:g}.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import nn
 
@@ -13,6 +13,9 @@ WIDEST = 1 << 14
 
 NEARBY = 16
 """Of so many widths in a row one is possible: a cell with heads needs a multiple of them."""
+
+NEAR = 0.1
+"""Sizes that differ by no more than this share are said to be about equal."""
 
 
 def size_of(model: nn.Module) -> int:
@@ -43,3 +46,15 @@ def _from(width: int, size: Callable[[int], int]) -> tuple[int, int]:
         except ConfigError as error:
             refusal = error
     raise refusal
+
+
+def other_sizes(sizes: Sequence[tuple[str, int, int]]) -> str:
+    """Which networks are not about as large as the first, of each its name, width and size; or nothing.
+
+    >>> other_sizes([("elman", 6, 298), ("lstm", 2, 290), ("ntm", 1, 736)])
+    ', but ntm with hidden 1 has 736 instead of 298'
+    """
+    wanted = sizes[0][2]
+    far = {each: None for each in sizes if abs(each[2] - wanted) > NEAR * wanted}
+    told = [f"{name} with hidden {width} has {size:,} instead of {wanted:,}" for name, width, size in far]
+    return f", but {', '.join(told)}" if told else ""

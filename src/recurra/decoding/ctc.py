@@ -93,7 +93,7 @@ def next_tokens(prefix: Prefix, said: Said, blank: int) -> Tensor:
     again = _log_sum(_at(said, prefix.last) + prefix.b[:, :-1]).unsqueeze(1)
     found = found.scatter(1, prefix.last.unsqueeze(1), again)
     end = torch.logaddexp(prefix.n[:, -1], prefix.b[:, -1])
-    found = found.index_copy(1, torch.tensor([blank], device=found.device), end.unsqueeze(1))
+    found = torch.where(torch.arange(size, device=found.device) == blank, end.unsqueeze(1), found)
     return found.masked_fill(found < IMPOSSIBLE / 2, -torch.inf) - prefix.total.unsqueeze(1)
 
 
@@ -107,43 +107,6 @@ def log_likelihoods(target: Tensor, said: Said, start: int, blank: int) -> Tenso
         prefix = after
     each = torch.stack(found, dim=1) if found else said.log_p.new_zeros(target.shape)
     return each.masked_fill(each < IMPOSSIBLE / 2, -torch.inf)
-
-
-def best_alignment(log_p: Tensor, tokens: Tensor, blank: int) -> Tensor:
-    """(S,): the number of the token at each place of the most probable alignment that writes tokens (L,); -1: a blank.
-
-        v_t(s) = p_t(z_s) max(v_{t-1}(s), v_{t-1}(s - 1), v_{t-1}(s - 2))    z = - y_1 - y_2 … y_L -
-
-    Two states back only over a blank between different tokens. Of equals, the one that stays. log_p is (S, V).
-
-    >>> log_p = torch.tensor([[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]).log()
-    >>> best_alignment(log_p, torch.tensor([1, 2]), blank=0).tolist()
-    [0, -1, 1]
-    """
-    places, count = len(log_p), len(tokens)
-    states = torch.full((2 * count + 1,), blank, dtype=torch.long)
-    states[1::2] = tokens
-    jumps = torch.zeros(len(states), dtype=torch.bool)
-    jumps[3::2] = tokens[1:] != tokens[:-1]
-    scores = log_p.index_select(1, states.to(log_p.device)).double().cpu()
-    best = torch.full((len(states) + 2,), -torch.inf, dtype=torch.float64)  # two more, from which nothing comes
-    best[2] = 0.0  # before the first place: at the first blank, from which one may go to the first token
-    steps = []
-    for t in range(places):
-        ways = torch.stack([best[2:], best[1:-1], best[:-2].masked_fill(~jumps, -torch.inf)])
-        value, back = ways.max(0)
-        if t == 0:
-            value[2:] = -torch.inf
-        best = torch.cat([best[:2], value + scores[t]])
-        steps.append(back)
-    if not places or best[-2:].max() == -torch.inf:
-        return torch.full((places,), -1, dtype=torch.long)
-    at = len(states) - 1 if not count or best[-1] >= best[-2] else len(states) - 2
-    path = torch.full((places,), -1, dtype=torch.long)
-    for t in reversed(range(places)):
-        path[t] = at // 2 if at % 2 else -1
-        at -= int(steps[t][at])
-    return path
 
 
 def _at(said: Said, tokens: Tensor) -> Tensor:

@@ -45,9 +45,11 @@ class Pointer(nn.Module):
         """(N, V + X): log p of every token, given that of the vocabulary (N, V), weights (N, S) and features (N, F)."""
         self._check(log_p, weights, features, copied)
         size = log_p.shape[1] + extra
-        if copied.device.type == "cpu" and copied.numel() and int(copied.max()) >= size:
+        # A list is read without a record of it, so that exports may have this check.
+        [most] = copied.max().unsqueeze(0).tolist() if copied.device.type == "cpu" and copied.numel() else [0]
+        if most >= size:
             raise DataError(
-                f"a token to copy has id {int(copied.max())}, but ids must be between 0 and {size - 1} "
+                f"a token to copy has id {most}, but ids must be between 0 and {size - 1} "
                 f"({log_p.shape[1]} tokens of the vocabulary and {extra} of the source)."
             )
         log_g, log_rest = self._gates(features, weights)

@@ -49,5 +49,4 @@ def in_rows(features: Grid) -> Padded:
         return Padded(values, lengths)
     # A narrow picture has padding at the end of every row: real places come first, in their order.
     order = features.mask.flatten(1).logical_not().to(torch.uint8).argsort(dim=1, stable=True)
-    order = order[:, : int(lengths.max())].unsqueeze(2).expand(-1, -1, values.shape[2])
-    return Padded(values.gather(1, order), lengths)
+    return Padded(values.gather(1, order.unsqueeze(2).expand(-1, -1, values.shape[2])), lengths)

@@ -39,7 +39,8 @@ class Spelling(nn.Module):
         if self.recurrent.looks_up():
             _, states = self.recurrent.look_up(self.recurrent.project(self.embedding.weight), characters, outputs=False)
             return torch.cat([state[0] for state in states[0]], dim=-1)
-        groups = of_like_length(characters.lengths) if characters.values.device.type == "cpu" else []
+        is_grouped = characters.values.device.type == "cpu" and not torch.compiler.is_compiling()
+        groups = of_like_length(characters.lengths) if is_grouped else []
         if len(groups) < 2:
             return self._read(characters)
         parts = [

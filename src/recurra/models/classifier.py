@@ -31,7 +31,7 @@ from recurra.models.character_features import CharacterFeatures
 from recurra.models.classified import ClassifierOutput
 from recurra.models.rows import padded
 from recurra.models.tagger import recurring_spellings, spelt
-from recurra.padding import Grid, Padded, coarser, gridded, widened
+from recurra.padding import Grid, Padded, coarser, exact, gridded, widened
 from recurra.pairings import Paired, Parts, pairing
 from recurra.stacks.recurrent import Recurrent, States
 
@@ -51,7 +51,7 @@ class ClassifierBatch(NamedTuple):
     labels: Tensor | None  # (B, L): 1 for each class that the row has
     targets: Tensor | None  # (B, k), scaled
     pictures: Grid | None = None  # (B, C, H, W), bytes
-    labelled: int | None = None  # rows whose class is known, counted before they are on a device; None: not counted
+    known: int | None = None  # rows whose class is known, counted before they are on a device; None: not counted
     texts: tuple[Padded, Padded] | None = (
         None  # where the tokens of each of two texts stand in `words`, (B, T₁), (B, T₂)
     )
@@ -209,7 +209,7 @@ class Classifier(nn.Module):
         outputs, _ = self(batch)
         if self.kind == "label":
             assert batch.label is not None
-            known = int((batch.label != UNLABELLED).sum()) if batch.labelled is None else batch.labelled
+            known = int((batch.label != UNLABELLED).sum()) if batch.known is None else batch.known
             return sum_of(self._of_label(o, batch.label) for o in outputs), known
         if self.kind == "labels":
             assert batch.labels is not None
@@ -247,7 +247,7 @@ class Classifier(nn.Module):
 
         def answered(network: Classifier, some: ClassifierBatch) -> Tensor:
             outputs, _ = network(some)
-            every = torch.stack([each.double() for each in outputs])
+            every = torch.stack([exact(each) for each in outputs])
             if self.kind == "targets":
                 return every.mean(0)
             p = (every.softmax(-1) if self.kind == "label" else every.sigmoid()).mean(0)
@@ -277,7 +277,7 @@ class Classifier(nn.Module):
     def predict(self, batch: ClassifierBatch, *, detail: bool = False) -> list[ClassifierOutput]:
         """Probabilities or numbers of each row."""
         outputs, attention = self(batch)
-        found = [o.double() for o in outputs]
+        found = [exact(o) for o in outputs]
         if self.kind == "label":
             found = [o.softmax(-1) for o in found]
         elif self.kind == "labels":
@@ -292,7 +292,7 @@ class Classifier(nn.Module):
                 ClassifierOutput(values[row], length, None, None, *pair)
                 for row, (length, pair) in enumerate(zip(lengths, pairs, strict=True))
             ]
-        seen = attention.double().cpu().numpy() if detail and attention is not None else None
+        seen = attention.cpu().double().numpy() if detail and attention is not None else None
         columns: list[int | None] = [None] * len(lengths)
         if batch.pictures is not None:
             stride = self.encoders[0].image.stride
@@ -307,7 +307,7 @@ def _looked(
     paired: Paired, first: Sequence[int], second: Sequence[int]
 ) -> Iterator[tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]]:
     """Of each row, what the second text looked at in the first, and the other way round, without padding."""
-    there, back = (None if w is None else w.double().cpu().numpy() for w in (paired.weights, paired.back))
+    there, back = (None if w is None else w.cpu().double().numpy() for w in (paired.weights, paired.back))
     for row, (one, other) in enumerate(zip(first, second, strict=True)):
         seen = None if there is None else there[row, : other if there.shape[1] != 1 else 1, :one]
         yield seen, None if back is None else back[row, :one, :other]
@@ -436,12 +436,12 @@ def batched(
         labels = padded(rows, "labels", np.float32).values
     if rows.has("targets"):
         targets = padded(rows, "targets", np.float32).values
-    labelled = None if label is None else int((label != UNLABELLED).sum())
+    known = None if label is None else int((label != UNLABELLED).sum())
     texts = two_texts(steps, torch.from_numpy(rows.flat("first").values)) if rows.has("first") else None
     candidates = padded(rows, "candidates", np.bool_).values if rows.has("candidates") else None
     of_words = None if features is None else features.batched(rows)
     return ClassifierBatch(
-        words, spellings, bags, frames, steps, label, labels, targets, pictures, labelled, texts, candidates, of_words
+        words, spellings, bags, frames, steps, label, labels, targets, pictures, known, texts, candidates, of_words
     )
 
 
@@ -477,7 +477,7 @@ def recurring_examples(batch: ClassifierBatch) -> ClassifierBatch | None:
         frames=None if batch.frames is None else batch.frames.widened(B, T),
         steps=widened(batch.steps, B),
         label=None if batch.label is None else widened(batch.label, B, fill=UNLABELLED),
-        labelled=0,
+        known=0,
         texts=None
         if batch.texts is None
         else (batch.texts[0].widened(B, sizes[0]), batch.texts[1].widened(B, sizes[1])),

@@ -20,6 +20,7 @@ from recurra.models.seq2seq import Costs, PairBatch, Sizes
 from recurra.models.steps import vectors_of
 from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside
+from recurra.search.alignment import aligned
 from recurra.search.score import divisor
 from recurra.search.search import Hypothesis, Step
 
@@ -153,14 +154,10 @@ class Transcriber(nn.Module):
         """Hypotheses with their best alignments, as (tokens without </s>, places): p where one stands, else 0."""
         spoken = self.spoken(batch.source)
         rows = zip(found, spoken.log_p.cpu(), self._places(batch.source).tolist(), strict=True)
-        return [[self._aligned(each, log_p[:count]) for each in some] for some, log_p, count in rows]
-
-    def _aligned(self, found: Hypothesis, log_p: Tensor) -> Hypothesis:
-        tokens = torch.tensor(found.tokens[:-1] if found.ended else found.tokens, dtype=torch.long)
-        path = ctc.best_alignment(log_p, tokens, self.end)
-        stands = path.unsqueeze(0) == torch.arange(len(tokens)).unsqueeze(1)  # (L, S)
-        p = log_p[:, tokens].transpose(0, 1).exp().masked_fill(~stands, 0.0)
-        return found._replace(watched=p.unflatten(1, (-1, self.expand)).amax(2) if self.expand > 1 else p)
+        return [
+            [aligned(each, log_p[:count].numpy(), blank=self.end, expand=self.expand) for each in some]
+            for some, log_p, count in rows
+        ]
 
     def _places(self, source: Padded | Grid) -> Tensor:
         """(B,): how many places each source has, on the CPU."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ from recurra.analysis.exposure import Exposed
 from recurra.data.batches import in_order_of_length
 from recurra.heads import UNLABELLED
 from recurra.models.language_model import SCORES, NextToken, TextBatch, lines_batched
-from recurra.padding import Padded, fitted
+from recurra.models.text_cache import TextCache
+from recurra.padding import Padded, exact, fitted
 
 LONGEST = 512
 """Steps that are read at once."""
@@ -51,7 +53,7 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
         for first in range(0, ahead, LONGEST):
             some = before[:, first : first + LONGEST]
             _, states = model(Padded(some, is_read * some.shape[1]), states)
-    total = torch.zeros((), dtype=torch.float64, device=tokens.device)
+    total = exact(torch.zeros((), device=tokens.device))
     steps = max(16, min(LONGEST, SCORES // (streams * model.output.scores_each)))
     padded = torch.cat([tokens, tokens.new_zeros(streams * length - count)])
     inputs, targets = padded[:-1].view(streams, length), padded[1:].view(streams, length).clone()
@@ -64,8 +66,8 @@ def carried(model: NextToken, tokens: Tensor, *, streams: int, ahead: int) -> Li
         logs, states = model.log_likelihoods(
             TextBatch(part, targets[:, first : first + steps].contiguous(), None), states
         )
-        total -= logs.double().sum()
-        found.append(logs.double().cpu())
+        total -= exact(logs).sum()
+        found.append(logs.cpu().double())
     return Likelihood(float(total), count, torch.cat(found, dim=1).flatten()[:count])
 
 
@@ -86,8 +88,8 @@ def run_free(model: Any, batch: TextBatch, *, context: int = 0) -> list[Exposed]
         forced, led_state = step(inputs[:, place], led_state, ())
         free, own_state = step(own, own_state, ())
         own = free.argmax(1)
-        log_ps = [each.gather(1, right.unsqueeze(1)).squeeze(1).double() for each in (forced, free)]
-        rights = [(each.argmax(1) == right).double() for each in (forced, free)]
+        log_ps = [exact(each.gather(1, right.unsqueeze(1)).squeeze(1)) for each in (forced, free)]
+        rights = [exact(each.argmax(1) == right) for each in (forced, free)]
         found.append(torch.stack([-log_ps[0], -log_ps[1], torch.ones_like(log_ps[0]), *rights]))
     numbers = torch.stack(found, dim=2).cpu().numpy()  # (5, B, T)
     return [Exposed(*numbers[:, row, : max(0, length - context)]) for row, length in enumerate(lengths.tolist())]
@@ -102,13 +104,13 @@ def windowed(model: NextToken, tokens: Tensor, *, window: int, stride: int) -> L
     """
     window = min(window, len(tokens) - 1)
     windows = tokens.unfold(0, window + 1, stride)
-    total = torch.zeros((), dtype=torch.float64, device=tokens.device)
+    total = exact(torch.zeros((), device=tokens.device))
     rows = max(1, min(TOKENS, SCORES // model.output.scores_each) // window)
     found = []
     for part in windows.split(rows):
         logs, _ = model.log_likelihoods(TextBatch(Padded.full(part[:, :-1]), part[:, 1:].contiguous(), None))
-        total -= logs.double().sum()
-        found.append(logs.double().cpu().flatten())
+        total -= exact(logs).sum()
+        found.append(logs.cpu().double().flatten())
     return Likelihood(float(total), windows.shape[0] * window, torch.cat(found))
 
 
@@ -121,25 +123,39 @@ class LastWord(NamedTuple):
 
 @torch.no_grad()
 def last_words(
-    model: NextToken, passages: Sequence[NDArray[np.integer[Any]]], starts: Sequence[int], *, end: int
+    models: Sequence[NextToken],
+    passages: Sequence[NDArray[np.integer[Any]]],
+    starts: Sequence[int],
+    *,
+    end: int,
+    unknown: int,
+    cache: TextCache | None = None,
 ) -> list[LastWord]:
     """The tokens of each passage from `start` on, given all before them; a passage follows on the end of a line.
+
+    The token for unknown words has a probability, but is never written. Of several models p is the mean.
 
     −log p(w_start … w_T | w_1 … w_{start−1}) = Σ_t −log p(w_t | w_1 … w_{t−1})
     """
     found: list[LastWord] = [LastWord(0.0, is_best=False)] * len(passages)
     for numbers in in_order_of_length(np.array([len(each) for each in passages], np.int64), tokens=TOKENS):
-        batch = fitted(lines_batched([passages[number] for number in numbers], end=end), model)
-        h, _ = model(batch.inputs)
+        batch = fitted(lines_batched([passages[number] for number in numbers], end=end), models[0])
+        read = [model(batch.inputs)[0].values for model in models]
         sizes = [len(passages[number]) - starts[number] for number in numbers]
         rows = np.repeat(np.arange(len(sizes)), sizes)
         steps = np.concatenate([np.arange(starts[number], len(passages[number])) for number in numbers])
-        features, targets = (each[rows, steps] for each in (h.values, batch.targets))
+        places = torch.from_numpy(np.stack([rows, steps], 1)).to(batch.targets.device)
+        each = max(model.output.scores_each for model in models) * len(models)
+        each = max(each, 0 if cache is None else max(h[0].numel() for h in read))
         logs, is_best = [], []
-        most = max(1, SCORES // model.output.scores_each)
-        for part, wanted in zip(features.split(most), targets.split(most), strict=True):
-            scores = model.output.log_probabilities(part)
-            logs.append(scores.gather(1, wanted.unsqueeze(1)).squeeze(1).double())
+        for row, step in (part.unbind(1) for part in places.split(max(1, SCORES // each))):
+            said = [model.output.log_probabilities(h[row, step]) for model, h in zip(models, read, strict=True)]
+            if cache is not None:
+                said = [cache.added(own, h, batch.targets, row, step) for own, h in zip(said, read, strict=True)]
+            scores = said[0] if len(said) == 1 else torch.stack(said).logsumexp(0) - math.log(len(said))
+            wanted = batch.targets[row, step]
+            logs.append(exact(scores.gather(1, wanted.unsqueeze(1)).squeeze(1)))
+            scores[:, unknown] = -torch.inf
             is_best.append(scores.argmax(1) == wanted)
         firsts = np.cumsum([0, *sizes[:-1]])
         nats = -np.add.reduceat(torch.cat(logs).cpu().numpy(), firsts)

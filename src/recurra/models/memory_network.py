@@ -153,9 +153,9 @@ class MemoryNetwork(nn.Module):
     def predict(self, batch: StoryBatch, *, detail: bool = False) -> list[StoryOutput]:
         """Probabilities of the answers of each row."""
         scores, looked = self(batch)
-        probabilities = scores.double().softmax(-1).cpu().numpy()
+        probabilities = scores.cpu().double().softmax(-1).numpy()
         counts = batch.sentences.tolist()
-        seen = torch.stack(looked, 1).double().cpu().numpy() if detail else None
+        seen = torch.stack(looked, 1).cpu().double().numpy() if detail else None
         return [
             StoryOutput(probabilities[row], count, None if seen is None else seen[row, :, :count][:, ::-1])
             for row, count in enumerate(counts)

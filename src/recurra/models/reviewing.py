@@ -110,7 +110,7 @@ def review(
         )
         expected[:first] = np.nan
         ahead = torch.cat(futures[row]) if futures[row] else targets.new_zeros(0, horizon, model.size)
-        later = ahead.double().cpu().numpy()
+        later = ahead.cpu().double().numpy()
         each = Review(lost, expected, None, origins[row], later)
         if quantiles:
             each = each._replace(inside=is_inside, bounds=within.swapaxes(0, 1))
@@ -119,7 +119,7 @@ def review(
             each = each._replace(crps=distance)
         if shares is not None or (model.direct is not None and quantiles):
             fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), model.size)
-            each = each._replace(fan=fan.double().cpu().numpy())
+            each = each._replace(fan=fan.cpu().double().numpy())
         found.append(each)
     return found
 
@@ -145,7 +145,7 @@ def observed(model: Forecaster, batch: ForecasterBatch) -> list[Observed]:
         parts = torch.stack([model.density.mean(h) + base, low, high, costs, below, above])
         found[:, :, first + start : first + end] = parts.masked_fill(~features.mask.unsqueeze(-1), torch.nan)
     lengths = batch.values.lengths.tolist()
-    numbers = found.double().cpu().numpy()
+    numbers = found.cpu().double().numpy()
     return [
         Observed(parts[0], parts[1:3], parts[3], parts[4:])
         for parts in (numbers[:, row, :length] for row, length in enumerate(lengths))
@@ -174,7 +174,7 @@ def run_free(
         both = torch.stack([forced, torch.cat(free) if free else forced])
         every = torch.ones_like(wanted[..., 0], dtype=torch.bool)
         costs = torch.stack([model.density.loss(each, wanted, every) for each in both])
-        numbers = (each.double().cpu().numpy() for each in (model.density.mean(both), costs, wanted))
+        numbers = (each.cpu().double().numpy() for each in (model.density.mean(both), costs, wanted))
         found.append(Followed(*numbers))
     return found
 

@@ -28,7 +28,7 @@ from recurra.models.looking import doubly_stochastic, reinforced
 from recurra.models.rows import padded
 from recurra.models.steps import some_unknown, vectors_of
 from recurra.outputs.softmax import Softmax
-from recurra.padding import Grid, Padded, beside, coarser, gridded, widened
+from recurra.padding import Grid, Padded, beside, coarser, exact, gridded, widened
 from recurra.products.cross_entropy import Options, cost
 from recurra.recording import both
 from recurra.search.continuing import FAILURES
@@ -223,7 +223,7 @@ class SequenceToSequence(nn.Module):
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets, their ends among them, row after row."""
         log_p, y = self._log_p(batch, ALWAYS)
-        return log_p.gather(1, y.unsqueeze(1)).squeeze(1).double()
+        return exact(log_p.gather(1, y.unsqueeze(1)).squeeze(1))
 
     def start(self, batch: PairBatch, *, multiple: int = 1) -> tuple[Tensor, WiringState, Fixed]:
         """What a search begins with: <s> for each source, the decoder's state, and what it keeps of the sources.

@@ -247,6 +247,11 @@ class Tagger(nn.Module):
         outputs, states = self.recurrent(self.drop(x), states)
         return self.drop(outputs), states
 
+    def forward(self, batch: TaggerBatch) -> list[Tensor]:
+        """What each column's head makes of each step, (B, T, L): log-probabilities, or of a CRF its emissions."""
+        features, _ = self._read(batch)
+        return [head.scored(features) for head in self.heads]  # type: ignore[operator]
+
     def loss(self, batch: TaggerBatch) -> tuple[Tensor, int]:
         """The summed loss, and over how many labels it was summed."""
         features, whole = self._read(batch)
@@ -345,7 +350,7 @@ class Tagger(nn.Module):
         features, whole = self._read(batch)
         lengths = features.lengths.tolist()
         found, log_p = self.best(features)
-        scores = sum((score.double().cpu().numpy() for score in log_p), np.zeros(len(lengths)))
+        scores = sum((score.cpu().double().numpy() for score in log_p), np.zeros(len(lengths)))
         tags = [best.cpu().numpy() for best in found]
         chosen = None
         if detail:
@@ -353,16 +358,16 @@ class Tagger(nn.Module):
                 p.gather(2, best.unsqueeze(2)).squeeze(2).cpu().numpy()
                 for p, best in zip(self._probabilities(features), found, strict=True)
             ]
-        values = self.value.best(features).double().cpu().numpy() if self.value is not None else None
+        values = self.value.best(features).cpu().double().numpy() if self.value is not None else None
         labels = certain = logs = None
         if self.label is not None:
             logs = self.label(whole).log_softmax(-1)
-            certain, labels = (each.cpu().numpy() for each in logs.double().max(-1))
+            certain, labels = (each.numpy() for each in logs.cpu().double().max(-1))
             scores = scores + certain
         kept: list[TagShares | None] = [None] * len(lengths)
         if shares:
             rated = self._rated(features)
-            of_label = None if logs is None else logs.double().exp().cpu().numpy()
+            of_label = None if logs is None else logs.cpu().double().exp().numpy()
             kept = [
                 TagShares(
                     tuple(TagScores(each[row, :length], chain) for each, chain in rated),
@@ -394,7 +399,7 @@ def tag_scores(head: nn.Module, features: Padded) -> TagScores:
 
 
 def log_of(p: Tensor) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = p.double().log().cpu().numpy()
+    found: NDArray[np.float64] = p.cpu().double().log().numpy()
     return found
 
 

@@ -139,6 +139,14 @@ class Transformer(nn.Module):
         position = torch.zeros(rows, dtype=torch.long, device=like.device)
         return tuple((Cache(nothing, nothing, real, position),) for _ in self.layers)
 
+    def empty(self, rows: int) -> States:
+        """The same with as many columns as are kept at most, none of them real."""
+        assert self.context is not None, "states without an end have no largest size"
+        nothing = self.like.new_zeros(rows, self.heads, self.context, self.output_size // self.heads)
+        real = torch.zeros(rows, self.context, dtype=torch.bool, device=self.like.device)
+        position = torch.zeros(rows, dtype=torch.long, device=self.like.device)
+        return tuple((Cache(nothing, nothing, real, position),) for _ in self.layers)
+
     def remember(self, values: Tensor, mask: Tensor) -> tuple[Memory, ...]:
         """The memory (B, S, memory_size), with its mask (B, S), as each layer looks at it."""
         return tuple(layer.memory_attention.attention.remember(values, mask) for layer in self.layers)  # type: ignore[union-attr, operator]
