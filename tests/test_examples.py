@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+ELSEWHERE = {"predict_on_ray.py"}
+"""Examples that need more than recurra, and have tests of their own (tests/test_ray.py)."""
+
+EXAMPLES = sorted(
+    path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.name not in ELSEWHERE
+)
 
 SMALL = {
     "remember.py": "5",

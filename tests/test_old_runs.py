@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
 
 from recurra.cli import main
 from recurra.named import catalogue
 from recurra.tasks.task import Task
+from recurra.training.loading import files_of_vocabulary, load_task
 
 OLD = sorted((Path(__file__).parent / "old_runs").glob("*/*/expected.json"))
 LARGEST = 200_000
@@ -111,3 +113,23 @@ def test_resumes_at_its_step_and_arrives_where_the_old_code_did(
         for name, tensor in load_file("run/model.safetensors").items()
     }
     assert_same(sizes, last["weights"], 1e-4)
+
+
+def test_is_a_base_that_keeps_its_vocabulary_and_scales(
+    old: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = load_task(Path("run")).settings.data.files("train")
+    few = ["training.steps=1", "training.learning_rate=1e-9", "training.warmup=0", "training.average=none"]
+    changes = [word for each in few for word in ("--set", each)]
+    assert main(["train", "--from", "run", "--train", *train, "--out", "new", *changes]) == 0
+    told = capsys.readouterr()
+    assert "starting from run" in told.err
+    for file in files_of_vocabulary(Path("run")):
+        before, after = (json.loads(Path(run, file.name).read_text("utf-8")) for run in ("run", "new"))
+        is_counted = isinstance(before, dict) and all(isinstance(count, int) for count in before.values())
+        assert [*before] == [*after] if is_counted else before == after, old["task"]
+    before, after = (load_file(f"{run}/model.safetensors") for run in ("run", "new"))
+    assert before.keys() == after.keys()
+    for name, weight in before.items():
+        if weight.is_floating_point():
+            assert torch.allclose(weight, after[name], atol=1e-6), name

@@ -36,9 +36,14 @@ def test_the_public_names_are_these() -> None:
         "from_torch",
         "generate",
         "load",
+        "pack",
         "pad",
+        "pull",
+        "push",
+        "sweep",
         "to_torch",
         "train",
+        "unpack",
     ]
     assert {*recurra.__all__, "__version__"} == set(dir(recurra))
     assert all(getattr(recurra, name) is not None for name in recurra.__all__)

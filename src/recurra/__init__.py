@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from recurra.collector import collector_paused
 from recurra.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
     from recurra.padding import Padded, pad
     from recurra.reports.comparison import compare
     from recurra.runs import train
+    from recurra.sharing.fetching import pull
+    from recurra.sharing.hub import push
+    from recurra.sharing.packed import pack, unpack
     from recurra.stacks.interchange import from_torch, to_torch
     from recurra.stacks.recurrent import Recurrent, detached
+    from recurra.sweeping.sweep import sweep
     from recurra.training.trained import Trained
     from recurra.training.writing import generate
 
@@ -54,9 +59,14 @@ _HOMES = {
     "from_torch": "recurra.stacks.interchange",
     "generate": "recurra.training.writing",
     "load": "recurra.exported",
+    "pack": "recurra.sharing.packed",
     "pad": "recurra.padding",
+    "pull": "recurra.sharing.fetching",
+    "push": "recurra.sharing.hub",
+    "sweep": "recurra.sweeping.sweep",
     "to_torch": "recurra.stacks.interchange",
     "train": "recurra.runs",
+    "unpack": "recurra.sharing.packed",
 }
 
 __all__ = [
@@ -77,9 +87,14 @@ __all__ = [
     "from_torch",
     "generate",
     "load",
+    "pack",
     "pad",
+    "pull",
+    "push",
+    "sweep",
     "to_torch",
     "train",
+    "unpack",
 ]
 
 
@@ -87,7 +102,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'recurra' has no attribute {name!r}")
     try:
-        home = importlib.import_module(_HOMES[name])
+        with collector_paused():
+            home = importlib.import_module(_HOMES[name])
     except ImportError as error:
         from recurra.errors import lacking
 

@@ -19,8 +19,11 @@ import recurra
 from recurra.commands.answers import explain, export, generate, predict, serve
 from recurra.commands.backtest import backtest
 from recurra.commands.cells import bench, cells
+from recurra.commands.completion import PrintCompletion
 from recurra.commands.laboratory import gradients, lab
 from recurra.commands.scores import check, compare, evaluate, score
+from recurra.commands.sharing import pack, pull, push, unpack
+from recurra.commands.sweeping import sweep
 from recurra.commands.training import config, demo, info, train
 from recurra.errors import ConfigError, RecurraError, is_lack_of_memory, lacking
 from recurra.interrupts import STATUS, ended_by_ctrl_c
@@ -111,6 +114,20 @@ def notices_in_words() -> Iterator[None]:
         yield
 
 
+def add_processes(sub: argparse.ArgumentParser, what: str) -> None:
+    """The option by which processes of this machine share the work."""
+    sub.add_argument(
+        "--processes", type=whole_number, metavar="N", help=f"{what} in N processes, with the same result (default: 1)"
+    )
+
+
+def whole_number(text: str) -> int:
+    """A number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, but is {text!r}")
+    return int(text)
+
+
 def with_new_name(arguments: Sequence[str], known: Container[str]) -> list[str]:
     """The arguments, with the name that a renamed command has today."""
     given = list(arguments)
@@ -128,6 +145,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """The options as typed; predict's FILE may come after them too, which argparse lets only what is required do."""
     top, commands = parser_and_commands()
     options, left = top.parse_known_args(with_new_name(arguments, commands))
+    options.typed = list(arguments)
     if options.command is predict and options.file is None and len(left) == 1 and not left[0].startswith("-"):
         options.file, left = left[0], []
     if left:
@@ -143,7 +161,7 @@ def check_for_settings(options: argparse.Namespace, left: Sequence[str], argumen
 
     flags = [word for word in left if word.startswith("--")]
     # An unknown option's value is taken for the task where it stands before it: --epochs 3 tagging.
-    tasks = [options.what if options.command is train else options.task, *left]
+    tasks = [options.what or "" if options.command is train else options.task, *left]
     for flag in flags:
         name, equals, value = flag.removeprefix("--").partition("=")
         if not equals:
@@ -151,9 +169,10 @@ def check_for_settings(options: argparse.Namespace, left: Sequence[str], argumen
             value = after[0] if after and not after[0].startswith("--") else "…"
         if names := setting_names(tasks, name.replace("-", "_")):
             meant = " or ".join(f"--set {setting}={value}" for setting in names)
+            is_same = names[0].endswith(f".{name.replace('-', '_')}")
             raise ConfigError(
-                f"--{name} is not an option of recurra {options.command.__name__}, but there is a setting of that "
-                f"name. Did you mean {meant}?"
+                f"--{name} is not an option of recurra {options.command.__name__}, but there is a setting "
+                f"{'of that name' if is_same else 'for that'}. Did you mean {meant}?"
             )
 
 
@@ -173,6 +192,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"recurra {recurra.__version__}")
+    top.add_argument(
+        "--print-completion", action=PrintCompletion, metavar="SHELL", help="print completion for bash, zsh or fish"
+    )
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(command: Callable[[argparse.Namespace], None], summary: str, *examples: str) -> argparse.ArgumentParser:
@@ -198,9 +220,10 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     sub.add_argument(
         "what",
+        nargs="?",
         metavar="TASK|CONFIG|RUN",
         help="tagging, classification, question_answering, language_model, forecasting, seq2seq or vec2seq; a config "
-        "file; or, with --resume, a run",
+        "file; or, with --resume, a run; with --from it can be left out: the settings are those of that run",
     )
     for name, about in (
         ("train", "train on"),
@@ -228,14 +251,49 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     sub.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU where there is one)")
     sub.add_argument("--resume", action="store_true", help="continue the run from its last checkpoint")
-    sub.add_argument("--from", dest="start", metavar="RUN", help="fine-tune: start from the weights of another run")
+    sub.add_argument("--from", dest="start", metavar="RUN", help="fine-tune: start from another run")
     sub.add_argument(
         "--seeds", type=int, metavar="N", help="train with N random seeds and report mean and standard deviation"
+    )
+    sub.add_argument(
+        "--processes", type=int, metavar="N", help="train one model in N processes on this machine (default: 1)"
     )
     sub.add_argument(
         "--dry-run", action="store_true", help="show shapes, parameters, memory and batches without training"
     )
     sub.add_argument("--quiet", action="store_true", help="do not show progress")
+
+    sub = add(
+        sweep,
+        "search settings: train a task many times with settings drawn from a space, and keep the best run",
+        "recurra sweep sweep.toml --trials 50 --minutes 60 --out sweeps/first",
+    )
+    sub.add_argument("config", metavar="CONFIG", help="config file with a table [sweep]: what varies, and how")
+    sub.add_argument("--trials", type=int, metavar="N", help="trials in all, those of other processes counted")
+    sub.add_argument("--minutes", type=float, metavar="M", help="time in which new trials begin")
+    sub.add_argument(
+        "--out",
+        metavar="SWEEP",
+        help="folder of the sweep; one that is there goes on, also beside other processes (default: sweeps/sweep-1, …)",
+    )
+    sub.add_argument("--seed", type=int, default=1, metavar="N", help="random seed of what is drawn (default: 1)")
+    sub.add_argument(
+        "--prune",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="stop a trial that is worse at a validation than half of the others were (default)",
+    )
+    sub.add_argument("--keep", action="store_true", help="keep the runs of all trials, not the best alone")
+    sub.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="change a setting of all trials; `recurra config TASK` lists all",
+    )
+    sub.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU where there is one)")
+    sub.add_argument("--json", action="store_true", help="print one JSON object only")
+    sub.add_argument("--quiet", action="store_true", help="do not show the progress of each trial")
 
     sub = add(evaluate, "score a trained model on labelled data", "recurra evaluate runs/pos test.conllu --tables")
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
@@ -258,6 +316,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         help="forecasting: write each observed value with its surprise (−log p) and tail probability (.csv, .jsonl)",
     )
     sub.add_argument("--out", metavar="FILE", help="with --free-running: draw the curves (.html, .svg or .png)")
+    add_processes(sub, "answer")
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     sub.add_argument("--json", action="store_true", help="print one JSON object only")
 
@@ -293,11 +352,17 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(
         compare,
-        "compare runs on the same data, with confidence intervals",
+        "compare runs on the same data, with confidence intervals; or list all runs of a folder",
         "recurra compare runs/attention runs/plain test.tsv --out comparison.html",
+        "recurra compare runs/ --out runs.html",
     )
-    sub.add_argument("runs", metavar="RUN", nargs="+", help="folders of trained models")
-    sub.add_argument("data", metavar="DATA", help="a labelled data file")
+    sub.add_argument(
+        "runs",
+        metavar="RUN|DATA",
+        nargs="+",
+        help="folders of trained models, and last a labelled data file; or one folder of runs: their scores, sizes, "
+        "times and the settings that differ",
+    )
     sub.add_argument(
         "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
     )
@@ -315,7 +380,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "file",
         metavar="FILE",
         nargs="?",
-        help="text, one input per line, or a file like the training data (default: stdin)",
+        help="text, one input per line, a file like the training data, or a folder of such files (default: stdin)",
     )
     sub.add_argument("--search", metavar="NAME", help="beam, greedy, sampling, … (default: the run's setting)")
     sub.add_argument("--width", type=int, metavar="N", help="beam width")
@@ -334,8 +399,8 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--out",
         metavar="FILE",
-        help="write the input's columns with prediction and score to a new .csv, .tsv or .jsonl file; of a tagger also "
-        ".conllu, of a forecaster the rows of --format csv",
+        help="write the input's columns with prediction and score to a new .csv, .tsv, .jsonl or .parquet file; of a "
+        "tagger also .conllu, of a forecaster the rows of --format csv; for a folder, a folder",
     )
     sub.add_argument(
         "--format",
@@ -346,6 +411,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"
     )
+    add_processes(sub, "answer")
 
     sub = add(
         explain,
@@ -504,12 +570,94 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "little by it (default: float32)",
     )
 
-    sub = add(serve, "start a local web page and JSON API for trained models", "recurra serve runs")
-    sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, or folders that contain runs")
+    sub = add(
+        serve,
+        "start a web page and JSON API for trained models",
+        "recurra serve runs",
+        "recurra serve en=runs/english tr=runs/turkish --reload",
+        "recurra serve runs/pos --host 0.0.0.0 --allow-host models.example.org --token-file token",
+    )
+    sub.add_argument("runs", metavar="RUN", nargs="+", help="runs, folders that contain runs, or NAME=RUN to name one")
+    sub.add_argument("--port", type=int, default=8642, metavar="N", help="port; 0 picks a free one (default: 8642)")
     sub.add_argument(
-        "--port", type=int, default=8642, metavar="N", help="port on 127.0.0.1; 0 picks a free one (default: 8642)"
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="IP address to listen at; one that other machines can reach needs a token (default: 127.0.0.1)",
+    )
+    sub.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which clients may call the server, besides localhost; repeat it for several, '*' allows any",
+    )
+    sub.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="require 'Authorization: Bearer TOKEN' with the token in this file; or set RECURRA_TOKEN",
+    )
+    sub.add_argument("--access-log", metavar="FILE", help="append a line of JSON for each request; '-': standard error")
+    sub.add_argument(
+        "--reload", action="store_true", help="load runs again when they are trained again (SIGHUP does so once)"
+    )
+    sub.add_argument(
+        "--deadline",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time in which a request is answered, or refused with 503 (default: 30)",
+    )
+    sub.add_argument(
+        "--queue",
+        type=int,
+        default=256,
+        metavar="N",
+        help="requests that may wait for one run; more are refused with 429 (default: 256)",
+    )
+    sub.add_argument(
+        "--grace",
+        type=int,
+        default=1,
+        metavar="SECONDS",
+        help="time for requests under way when the server is stopped (default: 1)",
     )
     sub.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
+
+    sub = add(
+        pack,
+        "write a run as one file with card, licence and checksums",
+        "recurra pack runs/pos pos.zip --license CC-BY-4.0",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a finished run, or one that `recurra export` wrote")
+    sub.add_argument("file", metavar="FILE", nargs="?", help="file to write (default: the folder's name and .zip)")
+    sub.add_argument("--license", metavar="NAME|FILE", help="how the model may be used: CC-BY-4.0, …, or a text")
+
+    sub = add(unpack, "make a folder of a packed run, verified by its checksums", "recurra unpack pos.zip runs/theirs")
+    sub.add_argument("file", metavar="FILE", help="file that `recurra pack` wrote")
+    sub.add_argument("folder", metavar="DIR", nargs="?", help="new folder (default: the file's name without .zip)")
+
+    sub = add(
+        push,
+        "put a run on the Hugging Face Hub",
+        "recurra push runs/pos owner/english-pos --license CC-BY-4.0 --public",
+    )
+    sub.add_argument("run", metavar="RUN", help="folder of a finished run, or one that `recurra export` wrote")
+    sub.add_argument("name", metavar="OWNER/NAME", help="the repository; one that is not there is made")
+    sub.add_argument("--license", metavar="NAME|FILE", help="how the model may be used: CC-BY-4.0, …, or a text")
+    sub.add_argument("--public", action="store_true", help="make a new repository public (default: private)")
+
+    sub = add(
+        pull,
+        "fetch a run from the Hugging Face Hub, or a packed one from a URL",
+        "recurra pull owner/english-pos runs/theirs",
+        "recurra pull https://models.example.org/pos.zip runs/theirs",
+    )
+    sub.add_argument(
+        "source", metavar="OWNER/NAME|URL", help="a repository of the hub, or https:// or file:// of a file"
+    )
+    sub.add_argument("folder", metavar="DIR", help="new folder")
+    sub.add_argument("--revision", metavar="NAME", help="of a repository: branch, tag or commit (default: main)")
 
     sub = add(info, "describe a run: model, training and scores", "recurra info runs/first")
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
@@ -569,6 +717,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     for command in (
         train,
+        sweep,
         evaluate,
         backtest,
         compare,

@@ -6,14 +6,36 @@ RecurraError
 ├── EngineError      an engine was asked for by name and cannot run the cell
 ├── CheckpointError  a run folder that cannot be read or written
 ├── TrustError       a run folder that would run code which the user has not allowed
-└── TrainingError    a training that cannot go on
+├── TrainingError    a training that cannot go on
+└── WorkerError      one of several processes that work together ended before its work was done
 """
 
 from __future__ import annotations
 
+import os
+
 
 class RecurraError(Exception):
     """Base class of all errors caused by the user's input: what is wrong, where, why and what to do."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback: the lines of the user that led here, and the message.
+
+        The lines of recurra and other packages tell nothing about a mistake in what they were given; %debug has them.
+        """
+        import traceback
+        from pathlib import Path
+
+        others = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, os.__file__))  # recurra, Python's library
+        shown = []
+        for frame in traceback.extract_tb(self.__traceback__):
+            if not frame.filename.startswith(others) and not {"site-packages", "IPython"} & {
+                *Path(frame.filename).parts
+            }:
+                place = f"{frame.filename}:{frame.lineno}" if Path(frame.filename).is_file() else f"line {frame.lineno}"
+                shown.append(f"{place}: {frame.line}")
+        kind = next(each.__name__ for each in type(self).__mro__ if each.__module__ == __name__)  # one of the tree
+        return [*shown, f"\x1b[31m{kind}\x1b[39m: {self}"]
 
 
 class ConfigError(RecurraError):
@@ -38,6 +60,10 @@ class TrustError(RecurraError):
 
 class TrainingError(RecurraError):
     """Raised when training cannot continue, for example because the loss is not finite."""
+
+
+class WorkerError(RecurraError):
+    """Raised when a worker process cannot be started, or ended before its work was done."""
 
 
 def is_lack_of_memory(error: Exception) -> bool:

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
-import pkgutil
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -63,8 +63,19 @@ def catalogue(kind: type) -> list[str]:
 def _files_beside(kind: type) -> list[str]:
     """The names of the modules beside the one that defines a kind; none is imported."""
     home, _, base = kind.__module__.rpartition(".")
+    import pkgutil
+
     modules = pkgutil.iter_modules(importlib.import_module(home).__path__)
     return [module.name for module in modules if module.name != base and not module.ispkg]
+
+
+def _is_beside(name: str, kind: type) -> bool:
+    """Whether a module of this name lies beside the one that defines a kind; it is not imported."""
+    home, _, base = kind.__module__.rpartition(".")
+    if not name.isidentifier() or name == base:
+        return False
+    found = importlib.util.find_spec(f"{home}.{name}")
+    return found is not None and found.submodule_search_locations is None
 
 
 def find(kind: type[T], name: str) -> type[T]:
@@ -79,7 +90,7 @@ def find(kind: type[T], name: str) -> type[T]:
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{one} is named by a string such as '{catalogue(kind)[0]}', but found {name!r}.")
     found = imported(name, what) if ":" in name else None
-    if ":" not in name and name in _files_beside(kind):  # the one file that is meant is imported, and no other
+    if ":" not in name and _is_beside(name, kind):  # the one file that is meant is imported, and no other
         beside = _class_of(f"{kind.__module__.rpartition('.')[0]}.{name}")
         if isinstance(beside, type) and issubclass(beside, kind) and not inspect.isabstract(beside):
             found = beside
@@ -178,6 +189,8 @@ def options_of(kind: type) -> dict[str, inspect.Parameter]:
     >>> list(options_of(LSTM))
     ['candidate', 'bias', 'forget_bias', 'input_init', 'state_init']
     """
+    if kind.__init__ is object.__init__ and kind.__new__ is object.__new__:  # type: ignore[misc, comparison-overlap]  # of this very class
+        return {}  # which takes inspect longer to tell
     parameters = inspect.signature(kind).parameters
     return {name: p for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -49,6 +50,33 @@ def recording(twins: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Recording]:
         yield _present[0]
     finally:
         _present.clear()
+
+
+_graphed: ContextVar[bool] = ContextVar("graphed", default=False)
+"""Whether what this thread computes is a part of a graph of somebody's own."""
+
+
+@contextmanager
+def graphed() -> Iterator[None]:
+    """Inside, something less than a training step is recorded as a CUDA graph, or computed as it will be: a replay
+    launches all its kernels at once, so that only what they take the GPU counts.
+
+    >>> with graphed():
+    ...     is_graphed()
+    True
+    >>> is_graphed()
+    False
+    """
+    before = _graphed.set(True)
+    try:
+        yield
+    finally:
+        _graphed.reset(before)
+
+
+def is_graphed() -> bool:
+    """Whether what is computed now is recorded as a CUDA graph, or computed as it will be recorded."""
+    return is_recording() or _graphed.get()
 
 
 def is_recording() -> bool:

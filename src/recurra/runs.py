@@ -8,15 +8,21 @@ import itertools
 import math
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recurra.config.given import Changes, Config, Files, Given
+from recurra.cache import cache_folder, private_folder, tidy
+from recurra.config.fine_tuning import LOWER, SECTION, fine_tuning_of
+from recurra.config.given import Changes, Config, Files, Given, Origin
+from recurra.config.known_as import KNOWN_AS
 from recurra.config.run_file import run_text
-from recurra.errors import CheckpointError, ConfigError, DataError, TrustError
-from recurra.interrupts import last_words
+from recurra.data.frames import Rows, is_rows, named_as, write_rows
+from recurra.errors import CheckpointError, ConfigError, DataError, TrainingError, TrustError
+from recurra.interrupts import STATUS, last_words
 from recurra.manifest import (
     MANIFEST,
     committing,
@@ -25,6 +31,7 @@ from recurra.manifest import (
     locked,
     read_manifest,
     refuse_links,
+    remove_run,
     verify,
     wrong_files,
 )
@@ -33,14 +40,21 @@ from recurra.named import catalogue, find
 from recurra.opening import SMALL
 from recurra.reading.once import tables_read_once
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, about, read_toml, refuse_idle, same_name
+from recurra.settings import SettingError, about, explained, read_toml, refuse_idle, same_name, table_of, toml_text
 from recurra.tasks.task import Task
 from recurra.text.json_file import json_text, read_json
 from recurra.toml import dotted
-from recurra.training.loading import EXPORT
-from recurra.training.log import EventLine, Log
+from recurra.training.callbacks import Callbacks
+from recurra.training.launching import launch, place_of_this_process
+from recurra.training.loading import EXPORT, refuse_elsewhere
+from recurra.training.log import EventLine, Lines, Log, NoLog, Opening, TrainLine, ValidLine
+from recurra.training.loggers import openings
+from recurra.training.notebook import Notebook, is_notebook
+from recurra.training.own_code import keep_sources, kept_sources
 from recurra.training.permission import allowed
+from recurra.training.processes import Processes, joined
 from recurra.training.progress import Progress, Silent
+from recurra.training.progress import progress as progress_for
 
 if TYPE_CHECKING:
     from recurra.data.store import Encoded, Store
@@ -48,7 +62,11 @@ if TYPE_CHECKING:
     from recurra.training.trained import Trained
     from recurra.training.trainer import Trainer
 
-LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "device")
+RATE, OLD_DATA = ("training", "learning_rate"), (*SECTION, "old_data")
+
+ENDS = ("epochs", "steps", "minutes")
+
+LIMITS = ("epochs", "steps", "minutes", "patience", "save_minutes", "threads", "device", "loggers")
 """Settings of training that may change when a run is resumed."""
 
 
@@ -61,26 +79,51 @@ class Setup(NamedTuple):
 
 
 def setup(
-    what: Config,
+    what: Config | None,
     *,
     given: Mapping[str, object] | None = None,
     overrides: Changes = (),
     device: str | None = None,
+    start_from: str | os.PathLike[str] | None = None,
     trust: bool = False,
 ) -> Setup:
-    """What a task's name or a config file, files given on the command line, --set and --device mean.
+    """What a task's name or a config file, files given on the command line, --set, --device and --from mean.
+
+    Without a task or a config file, the settings are those of the run that training starts from.
 
     >>> setup("tagging", overrides=["model.hidden=64"]).settings.model.hidden
     64
     >>> setup("tagging", overrides={"model": {"hidden": 64}}).settings.model.hidden
     64
     """
-    found = given_by(what, trust=trust).files(given or {}, "--{}").changes(overrides, "overrides")
+    found = given_by(what, start_from, trust=trust).files(given or {}, "--{}").changes(overrides, "overrides")
+    found = starting_from(found, start_from, "--from")
     return setup_of(found if device is None else found.also(("training", "device"), device, "--device"))
 
 
-def given_by(what: Config, *, trust: bool) -> Given:
-    """What a task's name, a config file or a table gives; the config.toml of a run may come from somebody else."""
+def starting_from(given: Given, base: str | os.PathLike[str] | None, word: str) -> Given:
+    """With the run that training starts from, where there is one."""
+    return given if base is None else given.also((*SECTION, "base"), os.fspath(base), word)
+
+
+def given_by(what: Config | None, base: str | os.PathLike[str] | None = None, *, trust: bool) -> Given:
+    """What a task's name, a config file or a table gives; the config.toml of a run may come from somebody else.
+
+    Without any, those of a base, the run that training starts from, but for its data and how it was fine-tuned itself.
+    """
+    if what is None:
+        if base is None:
+            raise ConfigError(
+                "what is to be trained? Name a task or a config file: recurra train tagging …; or a run to start "
+                "from, whose settings are used: recurra train --from RUN …"
+            )
+        path = Path(base) / "config.toml"
+        if not path.is_file():
+            raise CheckpointError(f"there is no run in {base}: a run is a folder created by `recurra train --out`.")
+        found = Given.of_run(Path(base))
+        allowed(found, path, trust=trust)
+        data = (("data", name) for name in ("train", "valid", "test", "seed"))
+        return found.without(("format",), ("version",), *data, SECTION)
     given = Given.of(what)
     if not isinstance(what, Mapping) and Path(what).name == "config.toml" and is_trained(Path(what).parent):
         allowed(given, Path(what), trust=trust)
@@ -90,6 +133,12 @@ def given_by(what: Config, *, trust: bool) -> Given:
 def setup_of(given: Given) -> Setup:
     """The task and the settings that were given, by whichever way."""
     with given.placing():
+        if any(each.keys[0] == "sweep" for each in given.assignments):
+            raise SettingError(
+                "[sweep] is the space of a sweep, whose runs `recurra sweep` trains: take the table out, or type "
+                "recurra sweep CONFIG.",
+                ("sweep",),
+            )
         kind = task_named(given.task)
     kind = kind.fitting(given.table(kind.Settings))
     training = given.table(kind.Settings).get("training")
@@ -97,9 +146,43 @@ def setup_of(given: Given) -> Setup:
         # A limit in steps or minutes stands alone: the usual number of epochs does not end a run before it.
         given = given.also(("training", "epochs"), None)
     settings: Any = given.settings(kind.Settings)
+    if base := fine_tuning_of(settings.training).base:
+        given = with_own_limits(given, kind.Settings, Path(base))
+        if not is_own_rate(given, kind.Settings, Path(base)):
+            given = given.also(RATE, LOWER * settings.training.learning_rate)
+        settings = given.settings(kind.Settings)
     with given.placing(kind.Settings):
         refuse_idle(settings)
     return Setup(kind, settings, given)
+
+
+def is_own_rate(given: Given, settings: type, base: Path) -> bool:
+    """Whether the user has set the learning rate: that in the config.toml of the base was meant for the base.
+
+    The rate of a base that was fine-tuned itself is low already.
+    """
+    origins = given.origins(settings)
+    if (origin := origins.get(RATE)) is None:
+        return False
+    if origin.file is None or not is_config_of(base, origin):
+        return True
+    return bool(Given.of_file(origin.file).settings(settings).training.fine_tuning.base)
+
+
+def with_own_limits(given: Given, settings: type, base: Path) -> Given:
+    """Without the limits of the base's training, where the user has set another one."""
+    origins = given.origins(settings)
+    named = {keys: origins[keys] for keys in (("training", name) for name in ENDS) if keys in origins}
+    if any(not is_config_of(base, origin) for origin in named.values()):
+        for keys, origin in named.items():
+            if is_config_of(base, origin):
+                given = given.also(keys, None)
+    return given
+
+
+def is_config_of(base: Path, origin: Origin) -> bool:
+    """Whether a setting was given by the config.toml of a run."""
+    return origin.file is not None and os.path.abspath(origin.file) == os.path.abspath(base / "config.toml")
 
 
 def task_named(name: object) -> type[Task[Any, Any, Any]]:
@@ -116,27 +199,46 @@ def setting_names(tasks: Sequence[str], name: str) -> list[str]:
     for word in tasks:
         with contextlib.suppress(ConfigError, TrustError):
             given = given_by(word, trust=False)
-            found = same_name(task_named(given.task).fitting(given.table()).Settings, name)
-            return sorted(found, key=lambda each: not each.startswith("training."))  # what is most often meant
+            kind = task_named(given.task).fitting(given.table()).Settings
+            if found := same_name(kind, name):
+                return sorted(found, key=lambda each: not each.startswith("training."))  # what is most often meant
+            meant = KNOWN_AS.get(name, "")
+            return [meant] if explained(kind, meant) is not None else []
     return []
 
 
 def train(
-    task: Config,
+    task: Config | None = None,
     *,
-    train: Files = (),
-    valid: Files = (),
-    test: Files = (),
+    train: Files | Rows = (),
+    valid: Files | Rows = (),
+    test: Files | Rows = (),
     out: str | os.PathLike[str],
     settings: Mapping[str, object] | None = None,
     start_from: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    on_step: Callable[[TrainLine], object] | None = None,
+    on_validation: Callable[[ValidLine], object] | None = None,
+    overwrite: bool = False,
     trust: bool = False,
+    processes: int = 1,
 ) -> Trained:
     """Train a model and return it. `task` is the name of a task, a config file or a dict of settings.
 
+    `start_from` is a run to fine-tune: its weights are where training starts, and without a `task` its settings are
+    used.
+
+    Data are files, data frames (pandas, polars, Arrow) or dicts, one a row. `overwrite` replaces a run that is in `out`
+    already, when the new training begins.
+
+    `progress` is shown in a notebook alone, unless it is True or False. `on_step` is called with the numbers of each
+    step, `on_validation` with the scores of each validation; an error of theirs ends the training.
+
     `settings` override those: nested dicts, {"model": {"hidden": 16}}, or names with dots. Code that you name yourself
     is trusted; `trust` is for the code of the run in `start_from`, or of a run's config.toml.
+
+    `processes` share out the rows of each batch on this machine; they are started anew, so they show their progress on
+    the terminal, and know nothing of this program but its settings and where it imports from.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -148,35 +250,108 @@ def train(
     """
     from recurra.training.trained import load
 
-    given = given_by(task, trust=trust).files({"train": train, "valid": valid, "test": test}, "{}=")
-    this = setup_of(given.keywords({} if settings is None else settings, "settings"))
-    begin(this, Path(out), progress or Silent(), start_from=Path(start_from) if start_from else None, trust=trust)
+    given = given_by(task, start_from, trust=trust).keywords({} if settings is None else settings, "settings")
+    files, names = in_files({"train": train, "valid": valid, "test": test}, given)
+    with named_as(names):
+        this = setup_of(starting_from(given.files(files, "{}="), start_from, "start_from"))
+        if processes != 1:
+            if on_step is not None or on_validation is not None:
+                raise ConfigError(
+                    f"on_step and on_validation are functions of this process, but training in {processes} processes "
+                    f"has others: leave them out, and read {Path(out) / 'metrics.jsonl'}."
+                )
+            in_others(this, Path(out), processes, overwrite=overwrite, trust=trust, quiet=progress is not True)
+        else:
+            told = Callbacks(shown(progress), on_step, on_validation)
+            begin(this, Path(out), told, overwrite=overwrite, trust=trust)
     return load(out, trust=True)
 
 
+def in_others(this: Setup, folder: Path, processes: int, *, overwrite: bool, trust: bool, quiet: bool) -> None:
+    """Train in processes that are started for that, as `recurra train --processes` does."""
+    if not overwrite:
+        check_is_new(folder)
+    with tempfile.TemporaryDirectory(prefix="recurra-") as kept:
+        settings = Path(kept) / "settings.toml"
+        settings.write_text(toml_text(this.settings), "utf-8")
+        arguments = ["train", str(settings), "--out", str(folder)]
+        arguments += [word for word, is_on in (("--trust", trust), ("--quiet", quiet)) if is_on]
+        if is_run(folder):
+            with held(folder):
+                remove_run(folder)
+        status = launch(arguments, processes, lambda said: print(said, file=sys.stderr))
+    if status == STATUS:
+        raise KeyboardInterrupt
+    if status:
+        raise TrainingError(f"training in {processes} processes has failed; why is said on stderr.")
+
+
+def shown(progress: Progress | bool | None) -> Progress:
+    """The progress that is asked for; None: that of a notebook, where this is one."""
+    if isinstance(progress, Progress):
+        return progress
+    if progress is not False and is_notebook():
+        return Notebook()
+    return progress_for(sys.stderr) if progress else Silent()
+
+
+def in_files(data: Mapping[str, Files | Rows], given: Given) -> tuple[dict[str, object], dict[str, str]]:
+    """Where data are rows, the file that holds them; and by its path what the user calls them."""
+    files: dict[str, object] = dict(data)
+    names: dict[str, str] = {}
+    for which, source in data.items():
+        if not is_rows(source):
+            continue
+        settings = given.table().get("data", {})
+        if settings.get("format") is not None:
+            raise ConfigError(f"data.format is for files, but {which}= is rows in memory: leave data.format out.")
+        folder = cache_folder() / "frames" if settings.get("cache", True) else private_folder()
+        path = write_rows(source, folder, f"{which}=")
+        tidy(path.parent)
+        files[which] = str(path)
+        names.setdefault(str(path), f"{which}=")
+    return files, names
+
+
 def begin(
-    this: Setup, folder: Path, progress: Progress, *, start_from: Path | None = None, trust: bool = False
+    this: Setup,
+    folder: Path,
+    progress: Progress,
+    *,
+    overwrite: bool = False,
+    trust: bool = False,
 ) -> None:
     """A new run in a new folder, which is made only when all files were read and the model built without complaint.
 
+    With `overwrite`, a run that is there is removed at that moment.
+
+    Where torchrun or `recurra train --processes` has started several processes, each of them calls this, and they train
+    together.
+
     The code that its own settings name is trusted from now on; `trust` is for that of the run it starts from.
     """
-    from recurra.training.preparation import prepared, repeated
+    from recurra.training.preparation import prepared, repeated, with_old_data
     from recurra.training.samples import samples_of_data
 
-    check_is_new(folder)
-    with progress:
-        other = None
-        if start_from is not None:  # whether it may be loaded is said before anything is done
+    place = place_of_this_process()
+    is_writer = place is None or place.rank == 0
+    if is_writer and not overwrite:
+        check_is_new(folder)
+    tuning = fine_tuning_of(this.settings.training)
+    with joined(place) as processes, progress if is_writer else Silent() as progress:
+        base = None
+        if tuning.base:  # whether it may be loaded is said before anything is done
             from recurra.training.loading import load_task
 
-            other = load_task(start_from, trust=trust)
+            base = load_task(Path(tuning.base), trust=trust)
+            say_how_it_starts(this, base, progress)
         nothing_saved = last_words("stopped before training began; nothing is saved.")
         with nothing_saved, tables_read_once(), this.given.placing(this.kind.Settings):
-            task, store = prepared(this.kind, this.settings, progress.note)
+            kept = vocabulary_of(this, base)
+            task, store = processes.after_writer(lambda: prepared(this.kind, this.settings, progress.note, kept))
             # What is wrong with a file is said before torch is imported.
             from recurra.training.trainer import Trainer
-            from recurra.training.transfer import start_from as transfer
+            from recurra.training.transfer import start_from
 
             apart = held_out(task, store, progress)
             for which, (_, rows) in apart.items():
@@ -194,20 +369,53 @@ def begin(
                     )
             # Of a table, all rows are read for a few: once more after training would take long.
             samples = None if apart["valid"].examples else samples_of_data(task)
-            trainer = Trainer(task, store, apart["valid"], folder, progress)
+            mixed = with_old_data(task, store, base, progress.note)
+            trainer = Trainer(task, mixed, apart["valid"], folder, progress, processes)
             for said in (task.initialise(trainer.model), task.first_guess(trainer.model, store)):
                 if said is not None:
                     progress.note(said)
-        if start_from is not None and other is not None:  # the settings of another run were not given here
-            for line in transfer(trainer.model, task, other, start_from):
-                progress.note(str(line))
+        if base is not None:  # the settings of another run were not given here
+            for line in start_from(trainer.model, task, base, Path(tuning.base)).lines():
+                progress.note(line)
         trainer.weights_are_given()
-        with held(folder):
-            check_is_new(folder)
+        with held(folder) if is_writer else contextlib.nullcontext():
+            if is_writer and overwrite and is_run(folder):
+                remove_run(folder)
+            if is_writer:
+                check_is_new(folder)
             trainer.also_saved += [task.save, partial(write_config, task.settings)]
-            with Log(folder) as log, this.given.placing(this.kind.Settings):
+            with logged(folder, task.settings, processes) as log, this.given.placing(this.kind.Settings):
                 trainer.run(log)
-            _finish(trainer, store, apart, samples)
+            if is_writer:
+                _finish(trainer, store, apart, samples)
+
+
+@contextlib.contextmanager
+def logged(folder: Path, settings: Any, processes: Processes, keep: int | None = None) -> Iterator[Lines]:
+    """The log of a run, which one of its processes writes."""
+    if not processes.is_writer:
+        yield NoLog()
+        return
+    with Log(folder, keep, openings_of(settings)) as log:
+        yield log
+
+
+def openings_of(settings: Any) -> list[Opening]:
+    """How the loggers of a run are opened; a user's own settings need not name any."""
+    return openings(getattr(settings.training, "loggers", ()), flattened(table_of(settings)))
+
+
+def flattened(table: Mapping[str, object], above: str = "") -> dict[str, object]:
+    """Settings by names with dots.
+
+    >>> flattened({"task": "tagging", "model": {"hidden": 64}})
+    {'task': 'tagging', 'model.hidden': 64}
+    """
+    found: dict[str, object] = {}
+    for name, value in table.items():
+        inner = isinstance(value, Mapping) and value
+        found |= flattened(value, f"{above}{name}.") if inner else {f"{above}{name}": value}  # type: ignore[arg-type]
+    return found
 
 
 def held_out(task: Task[Any, Any, Any], store: Store, progress: Progress) -> dict[str, HeldOut]:
@@ -245,19 +453,20 @@ def share_of(data: Any, which: str) -> str:
 
 def share_in_words(task: Task[Any, Any, Any], store: Store, apart: Mapping[str, HeldOut], which: str) -> str | None:
     """What of the training files is held out, and how; None where there are files."""
-    from recurra.data.store import Rows
+    from recurra.data.store import Rows as Encodings
 
     data = task.settings.data
     if not share_of(data, which):
         return None
-    rows = {name: Rows(found.rows) for name, found in apart.items() if share_of(data, name)}
+    rows = {name: Encodings(found.rows) for name, found in apart.items() if share_of(data, name)}
     return task.held_out(rows[which], [store, *rows.values()])
 
 
 def check_is_new(folder: Path) -> None:
     if (folder / "config.toml").exists() or (folder / MANIFEST).exists():
         raise CheckpointError(
-            f"{folder} already contains a run. Resume it: recurra train {folder} --resume; or choose another --out."
+            f"{folder} already contains a run. Resume it: recurra train {folder} --resume; or choose another --out. In "
+            f"Python, overwrite=True replaces it."
         )
 
 
@@ -298,19 +507,21 @@ def write_config(settings: object, folder: Path) -> None:
     """Write config.toml of a run, and trust what it names: whoever trains it has given these settings."""
     path = folder / "config.toml"
     path.write_text(run_text(settings), "utf-8")
-    allowed(Given.of_file(path), path, trust=True)
+    given = Given.of_file(path)
+    kind = allowed(given, path, trust=True)
+    keep_sources(given.code(kind.Settings), folder)
 
 
 def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: bool = False) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set, or by a dict of settings."""
     from recurra.training.loading import load_task
-    from recurra.training.preparation import prepared_again
+    from recurra.training.preparation import prepared_again, with_old_data
     from recurra.training.trainer import Trainer, position_of
 
     task = load_task(folder, trust=trust)
     changes = Given().changes(overrides, "overrides")
     for keys in changes.named(type(task.settings)):
-        if keys[0] != "data" and keys not in [("training", limit) for limit in LIMITS]:
+        if keys[0] != "data" and keys not in [*(("training", limit) for limit in LIMITS), OLD_DATA]:
             with changes.placing(type(task.settings)):
                 raise SettingError(
                     f"{dotted(keys)} cannot be used with --resume: only limits can change "
@@ -318,9 +529,16 @@ def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: 
                     keys,
                 )
     as_it_was = last_words(f"stopped; the run is unchanged. Continue with: recurra train {folder} --resume")
-    with progress, held(folder):
+    place = place_of_this_process()
+    is_writer = place is None or place.rank == 0
+    with contextlib.ExitStack() as closing:
+        processes = closing.enter_context(joined(place))
+        progress = closing.enter_context(progress if is_writer else Silent())
+        if is_writer:
+            closing.enter_context(held(folder))
         with as_it_was:
-            finish_change(folder)  # which needs the lock: whoever reads the folder from here on cannot get it
+            # This needs the lock: whoever reads the folder from here on cannot get it.
+            processes.said_by_writer(lambda: finish_change(folder))
             given = Given.of_run(folder).changes(overrides, "overrides")
             with given.placing(type(task.settings)):
                 if overrides:
@@ -333,17 +551,54 @@ def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: 
                         )
                     task = type(task).load(settings, folder)
                 before = position_of(folder)
-                _, store = prepared_again(task, before.data if before is not None else None, progress.note)
+                known = before.data if before is not None else None
+                _, store = processes.after_writer(lambda: prepared_again(task, known, progress.note))
                 apart = held_out(task, store, progress)
-                trainer = Trainer(task, store, apart["valid"], folder, progress)
+                mixed = with_old_data(task, store, base_of(task, trust=trust), lambda _: None)
+                trainer = Trainer(task, mixed, apart["valid"], folder, progress, processes)
                 trainer.restore()
                 if overrides:  # they come into force with the first checkpoint that was reached with them
                     trainer.also_saved.append(partial(write_config, task.settings))
         at = trainer.position
-        with Log(folder, at.log_bytes) as log, given.placing(type(task.settings)):
+        with logged(folder, task.settings, processes, at.log_bytes) as log, given.placing(type(task.settings)):
             log.write(EventLine(at.step, f"resumed from step {at.step}"))
             trainer.run(log)
-        _finish(trainer, store, apart)
+        if is_writer:
+            _finish(trainer, store, apart)
+
+
+def say_how_it_starts(this: Setup, base: Task[Any, Any, Any], progress: Progress) -> None:
+    """Which run training starts from, and with which learning rate."""
+    tuning, training = fine_tuning_of(this.settings.training), this.settings.training
+    said = f"starting from {tuning.base}"
+    if not is_own_rate(this.given, this.kind.Settings, Path(tuning.base)):
+        rate = training.learning_rate
+        said += f" with a learning rate of {rate:g} instead of {rate / LOWER:g} (training.learning_rate sets it)"
+    progress.note(said)
+    if type(base) is not this.kind:
+        progress.note(f"{tuning.base} is a run of {base.name}: its vocabulary is not kept")
+
+
+def vocabulary_of(this: Setup, base: Task[Any, Any, Any] | None) -> Task[Any, Any, Any] | None:
+    """The base, where the vocabularies and scales that it learned are kept."""
+    is_kept = fine_tuning_of(this.settings.training).vocabulary == "kept"
+    return base if is_kept and type(base) is this.kind else None
+
+
+def base_of(task: Task[Any, Any, Any], *, trust: bool) -> Task[Any, Any, Any] | None:
+    """The task of the run that a run was started from, where its old data are still needed."""
+    from recurra.training.loading import load_task
+
+    tuning = fine_tuning_of(task.settings.training)
+    if not tuning.old_share or tuning.old_files:
+        return None
+    try:
+        return load_task(Path(tuning.base), trust=trust)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{error} This run replays the training data of {tuning.base} (training.fine_tuning.old_share), so that it "
+            f"cannot go on without it. Restore that run, or name the files: --set training.fine_tuning.old_data=FILE"
+        ) from error
 
 
 def _finish(
@@ -352,12 +607,12 @@ def _finish(
     """The best weights scored once more, the summary, the report and the card."""
     import torch
 
-    import recurra
-    from recurra.data.store import Rows
+    from recurra.data.store import Rows as Encodings
     from recurra.reports.report import write_card, write_report
     from recurra.reports.report_pictures import pictures
     from recurra.training.samples import keep_samples
     from recurra.training.trained import load
+    from recurra.version import __version__
 
     task, folder = trainer.task, trainer.folder
     model = load(folder, device=str(trainer.device), trust=True)
@@ -373,7 +628,7 @@ def _finish(
             ):
                 outputs = model.outputs(rows)
                 found[which] = task.score(examples, outputs)
-            tokens = int(task.lengths(Rows(rows)).sum())
+            tokens = int(task.lengths(Encodings(rows)).sum())
             parts[which] = {"path": getattr(data, which), "rows": len(rows), "tokens": tokens}
             if (said := share_in_words(task, store, apart, which)) is not None:
                 parts[which] |= {"path": data.train, "share": share_of(data, which), "held_out": said}
@@ -390,7 +645,7 @@ def _finish(
         "task": task.name,
         "name": folder.name,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "recurra_version": recurra.__version__,
+        "recurra_version": __version__,
         "torch_version": torch.__version__,
         "device": str(trainer.device),
         "threads": torch.get_num_threads(),
@@ -399,6 +654,7 @@ def _finish(
         "purpose": task.purpose()._asdict(),
         "data": {"train": {"path": data.train, "rows": len(store), "tokens": int(lengths.sum())}, **parts},
         "seconds": round(at.seconds, 1),
+        **({"base": base} if (base := fine_tuning_of(task.settings.training).base) else {}),
         "steps": at.step,
         "epochs": at.epoch + (0 if at.batch == 0 else 1),
         "stopped": at.ended,
@@ -461,7 +717,7 @@ def engines_in_words(model: Any) -> str:
     for name, module in model.named_modules():
         if isinstance(module, Recurrent):
             for layer in module.engine_report(slower_ones=False).layers:
-                parts.setdefault(layer.engine.name, []).append(name)
+                parts.setdefault(layer.engines_in_words(), []).append(name)
     found = (f"{engine} ({', '.join(dict.fromkeys(names))})" for engine, names in parts.items())
     return f"engines: {', '.join(found)}" if parts else "no recurrent layer"
 
@@ -479,6 +735,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
     if path.exists():
         return _checked_summary(path)
     if not (folder / "config.toml").exists():
+        refuse_elsewhere(folder)
         raise CheckpointError(f"there is no run in {folder}: a run is a folder created by `recurra train --out`.")
     return {"task": read_toml(folder / "config.toml").get("task"), "stopped": None}
 
@@ -534,6 +791,9 @@ def told(folder: Path) -> str:
     ]
     if is_exported:
         lines.append("exported: it answers without torch")
+    if kept := kept_sources(folder):
+        named = dict.fromkeys(each.name for each in Given.of_run(folder).code(None))
+        lines.append(f"needs code of your own: {', '.join(named)} (as it was in training: {', '.join(map(str, kept))})")
     for which, part in (("valid", summary["best"]), ("test", summary.get("test"))):
         if said := summary.get("data", {}).get(which, {}).get("held_out"):
             lines.append(f"{which} data: {said}")
@@ -553,13 +813,16 @@ def scores_in_words(scores: Mapping[str, float]) -> str:
     return ", ".join(shown)
 
 
-def rehearsed(this: Setup, progress: Progress) -> str:
+def rehearsed(this: Setup, progress: Progress, *, trust: bool = False) -> str:
     """A dry run in words: the data, the model, its parameters, its batches and the memory of the largest."""
+    from recurra.training.loading import load_task
     from recurra.training.preparation import prepared
     from recurra.training.rehearsal import rehearsal
 
+    start = fine_tuning_of(this.settings.training).base
+    base = load_task(Path(start), trust=trust) if start else None
     with this.given.placing(this.kind.Settings):
-        task, store = prepared(this.kind, this.settings, progress.note)
+        task, store = prepared(this.kind, this.settings, progress.note, vocabulary_of(this, base))
         return rehearsal(task, store, progress.note)
 
 
@@ -581,7 +844,6 @@ def several(
     seeds: int,
     progress: Progress,
     *,
-    start_from: Path | None = None,
     trust: bool = False,
 ) -> Spread:
     """The same run with several seeds, each in a folder of its own; mean and standard deviation of their scores."""
@@ -597,7 +859,7 @@ def several(
             if is_run(part):
                 resume(part, progress, trust=trust)
             else:
-                begin(one, part, progress, start_from=start_from, trust=trust)
+                begin(one, part, progress, trust=trust)
         summary = summary_of(part)
         found.append(summary.get("test", summary["best"])["scores"])
     names = [name for name in found[0] if name != "count" and all(name in scores for scores in found)]

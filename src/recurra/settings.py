@@ -16,6 +16,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
 
 from recurra.errors import ConfigError
@@ -41,6 +42,11 @@ class SettingError(ConfigError):
         super().__init__(message)
         self.keys = tuple(keys)
         self.is_placed = is_placed  # the message says already where the setting was given
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the setting is one that the others leave without effect: all such messages have these words."""
+        return " has no effect" in str(self)
 
 
 @contextlib.contextmanager
@@ -212,8 +218,10 @@ def value_of(text: str) -> Any:
     return text if found or isinstance(value, datetime.date | datetime.time) else value
 
 
-def settings_from(kind: type[S], table: SettingsTable) -> S:
+def settings_from(kind: type[S], table: SettingsTable, known_as: Mapping[str, str] = MappingProxyType({})) -> S:
     """The settings that a table means; a SettingError gives the name and the nearest known one.
+
+    `known_as`: what settings are called elsewhere, with their names here.
 
     What the table does not give is as the class has it, or as its `usual(table)` has it, where the one hangs on the
     other: a Transformer is not trained as cells are.
@@ -232,6 +240,10 @@ def settings_from(kind: type[S], table: SettingsTable) -> S:
         return _made(kind, table, (), None if usual is None else usual(table))
     except _Unknown as error:
         elsewhere = same_name(kind, error.keys[-1])
+        if not elsewhere and (meant := known_as.get(error.keys[-1])) and (said := explained(kind, meant)) is not None:
+            raise SettingError(
+                f"there is no setting '{dotted(error.keys)}'. Here it is called '{meant}': {said}.", error.keys
+            ) from None
         if not elsewhere:
             raise SettingError(str(error), error.keys) from None
         meant = " or ".join(f"'{name}'" for name in elsewhere)
@@ -297,6 +309,21 @@ def field_type(kind: type, keys: Sequence[str]) -> Any:
     for key in keys:
         found = _hints(found).get(key) if dataclasses.is_dataclass(found) else None  # type: ignore[arg-type]
     return found
+
+
+def explained(kind: type, name: str) -> str | None:
+    """The line that explains a setting; None where there is no such setting.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Training:
+    ...     seed: int = setting(1, "of everything that is drawn")
+    >>> explained(Training, "seed"), explained(Training, "sede")
+    ('of everything that is drawn', None)
+    """
+    *sections, last = name.split(".")
+    holder = field_type(kind, sections)
+    fields = dataclasses.fields(holder) if dataclasses.is_dataclass(holder) else ()
+    return next((str(each.metadata.get("about", "")) for each in fields if each.name == last), None)
 
 
 def is_part(hint: Any) -> bool:

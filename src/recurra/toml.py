@@ -79,16 +79,15 @@ def clipped(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-_TEXT = re.compile(
-    r'''"""(?:[^"\\]|\\.|"(?!""))*+"{0,5}+|"(?:[^"\\\n]|\\.)*+"?+'''
-    r"""|'''(?:[^']|'(?!''))*+'{0,5}+|'[^'\n]*+'?+|\#[^\n]*+""",
-    re.DOTALL,
+_TEXT = (
+    r'''(?s)"""(?:[^"\\]|\\.|"(?!""))*+"{0,5}+|"(?:[^"\\\n]|\\.)*+"?+'''
+    r"""|'''(?:[^']|'(?!''))*+'{0,5}+|'[^'\n]*+'?+|\#[^\n]*+"""
 )
 """A string or a comment; one without an end takes the rest of its line or file, so that no end is sought twice."""
 
-_DOTTED = re.compile(r"[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++)*+")
+_DOTTED = r"[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++)*+"
 
-_STATEMENT = re.compile(r"""\s*(?:$|\#|\[|(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')\s*[.=])""")
+_STATEMENT = r"""\s*(?:$|\#|\[|(?:[\w-]+|"(?:[^"\\]|\\.)*"|'[^']*')\s*[.=])"""
 """What the first line of a statement begins with."""
 
 
@@ -102,8 +101,12 @@ def excess(text: str) -> str | None:
     >>> excess("a = [" + "[]," * 200_000 + "]")
     'holds more than 100,000 values, so it is not a config file'
     """
-    without_strings = _TEXT.sub("s", text)
-    if any(found[0].count(".") >= 32 for found in _DOTTED.finditer(without_strings)):
+    is_plain = '"""' not in text and "'''" not in text  # no string goes on from one line to the next
+    is_short = text.count(",") + text.count("\n") <= MOST_VALUES
+    if is_plain and is_short and all(line.count(".") < 32 for line in text.split("\n")):
+        return None
+    without_strings = re.sub(_TEXT, "s", text)
+    if any(found[0].count(".") >= 32 for found in re.finditer(_DOTTED, without_strings)):
         return "is nested too deeply: a key has more than 32 parts"
     if without_strings.count(",") + without_strings.count("\n") > MOST_VALUES:
         return f"holds more than {MOST_VALUES:,} values, so it is not a config file"
@@ -127,7 +130,7 @@ def line_of(path: Path, keys: Sequence[str]) -> int | None:
         middle = end = (without + having) // 2
         beginning: Mapping[str, Any] | None = None
         while end < having:
-            if _STATEMENT.match(lines[end]):  # other beginnings end in the midst of a statement
+            if re.match(_STATEMENT, lines[end]):  # other beginnings end in the midst of a statement
                 text = "\n".join(lines[:end])
                 parsed += len(text)
                 if parsed > MOST_PARSED:

@@ -10,7 +10,7 @@ import pytest
 from recurra.cli import main
 from recurra.reports import cell_runs
 from recurra.reports.cell_runs import CellRun, CellRuns
-from recurra.reports.lab import as_page, as_text, cells_of, compare_cells, view
+from recurra.reports.lab import about, as_page, as_text, cells_of, compare_cells, view
 from recurra.training.log import ValidLine
 
 QUICK = ["--length", "6", "--hidden", "8", "--updates", "20", "--cells", "elman,gru"]
@@ -123,6 +123,24 @@ def test_problems_too_can_be_compared_at_equal_parameters() -> None:
     first, *others = (course.parameters for course in found.courses)
     assert all(abs(other - first) < 0.1 * first for other in others)
     assert found.courses[1].hidden > found.courses[2].hidden > 12
+
+
+def test_a_cell_that_cannot_be_as_small_as_the_first_is_named() -> None:
+    found = compare_cells("adding", ["elman", "gru", "ntm"], length=2, hidden=6, updates=1, equal_parameters=True)
+    elman, gru, ntm = found.courses
+    assert gru.hidden > 1
+    assert ntm.hidden == 1
+    assert ntm.parameters > 2 * elman.parameters
+    said = about(found)
+    assert "hidden 6 for the first cell, about as many parameters for the others" in said
+    assert f"but ntm with hidden 1 has {ntm.parameters:,} instead of {elman.parameters:,}" in said
+    assert "gru with" not in said
+    runs = [_scored("elman", 0.5)._replace(parameters=298), _scored("ntm", 0.5)._replace(parameters=736, hidden=1)]
+    twice = [run for run in runs for _ in range(2)]
+    assert (
+        "every cell has about as many parameters as the first, but ntm with hidden 1 has 736 instead of 298, and"
+        in cell_runs.about(CellRuns("tagging", "a", "parameters", twice, 2))
+    )
 
 
 CONLL = "the\tD\ncat\tN\nsleeps\tV\n\na\tD\ndog\tN\n\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import recurra
-from recurra.reports.curves import losses_apart
+from recurra.training.curves import losses_apart
 from recurra.training.log import Line, TrainLine, ValidLine
 
 BARE = {

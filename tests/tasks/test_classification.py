@@ -331,8 +331,13 @@ def test_a_run_broken_and_resumed_ends_with_the_same_weights(tmp_path: Path, opt
 def test_another_run_gives_its_words_and_classes(tmp_path: Path) -> None:
     old = trained(tmp_path, texts(tmp_path), "training.steps=2")
     file = write(tmp_path / "new.tsv", "play Mozart\tmusic\nbye\tparting\n")
-    this = setup("classification", given={"train": file}, overrides=[*SMALL, "training.learning_rate=1e-9"])
-    begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")
+    this = setup(
+        "classification",
+        given={"train": file},
+        overrides=[*SMALL, "training.learning_rate=1e-9"],
+        start_from=tmp_path / "run",
+    )
+    begin(this, tmp_path / "new", Silent())
     new = load(tmp_path / "new")
     for part, names in (("readers.0.embedding", "words"), ("readouts.0", "labels")):
         known = ["play", "mozart"] if names == "words" else ["music"]
@@ -346,8 +351,13 @@ def test_another_run_gives_its_words_and_classes(tmp_path: Path) -> None:
 def test_numbers_of_another_run_are_a_start_also_where_a_column_holds_several(tmp_path: Path) -> None:
     file = jsonl(tmp_path / "a.jsonl", [{"frames": [k, 1], "target": [k, 2 * k, 5 - k]} for k in range(4)])
     old = trained(tmp_path, file, "training.steps=2")
-    this = setup("classification", given={"train": file}, overrides=[*SMALL, "training.learning_rate=1e-9"])
-    begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")
+    this = setup(
+        "classification",
+        given={"train": file},
+        overrides=[*SMALL, "training.learning_rate=1e-9"],
+        start_from=tmp_path / "run",
+    )
+    begin(this, tmp_path / "new", Silent())
     weights = [model.model.get_parameter("readouts.0.weight") for model in (old, load(tmp_path / "new"))]
     assert_close(weights[0], weights[1], atol=1e-6, rtol=0)
     assert [row[0] for row in old.evaluate(file).tables["targets"].rows] == ["target.0", "target.1", "target.2"]
@@ -358,8 +368,8 @@ def test_buckets_of_another_number_of_them_mean_something_else(tmp_path: Path) -
     old = trained(tmp_path, texts(tmp_path), *bag, "training.steps=2", "model.bag.buckets=50")
     slow = small(*bag, "training.learning_rate=1e-9", "model.bag.buckets=60")
     begin(setup("classification", given={"train": texts(tmp_path)}, overrides=slow), tmp_path / "plain", Silent())
-    this = setup("classification", given={"train": texts(tmp_path)}, overrides=slow)
-    begin(this, tmp_path / "new", Silent(), start_from=tmp_path / "run")
+    this = setup("classification", given={"train": texts(tmp_path)}, overrides=slow, start_from=tmp_path / "run")
+    begin(this, tmp_path / "new", Silent())
     before, found, plain = (
         model.model.get_parameter("encoders.0.table.weight")
         for model in (old, load(tmp_path / "new"), load(tmp_path / "plain"))

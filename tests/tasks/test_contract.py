@@ -25,9 +25,10 @@ import recurra
 from recurra.cli import main
 from recurra.generation.generated import Manner
 from recurra.named import catalogue
+from recurra.runtime.application import application
 from recurra.runtime.hosted import hosted
 from recurra.runtime.openapi import described
-from recurra.runtime.server import application
+from recurra.runtime.service import Service
 from recurra.tasks.task import Task
 from recurra.training.trained import Trained
 from tests.once import made_once
@@ -321,7 +322,7 @@ def test_info_draws_the_model(ran: Ran, command: Command, tmp_path: Path) -> Non
 @pytest.fixture(scope="module")
 def port(ran: Ran) -> Iterator[int]:
     """Where the run is served, as `whole`."""
-    with at_work(application(hosted([ran.whole]))) as found:
+    with at_work(application(Service(hosted([ran.whole])))) as found:
         yield found
 
 

@@ -374,8 +374,13 @@ def test_a_dry_run_tells_what_would_be(tmp_path: Path, capsys: pytest.CaptureFix
 def test_another_run_is_a_start_token_by_token(tmp_path: Path) -> None:
     first = trained(tmp_path, write(tmp_path / "a.txt", TEXT), run="first")
     file = write(tmp_path / "b.txt", "the bat\nxyz\n")
-    this = setup("language_model", given={"train": file}, overrides=[*SMALL, "training.learning_rate=1e-12"])
-    begin(this, tmp_path / "second", Silent(), start_from=tmp_path / "first")
+    this = setup(
+        "language_model",
+        given={"train": file},
+        overrides=[*SMALL, "training.learning_rate=1e-12"],
+        start_from=tmp_path / "first",
+    )
+    begin(this, tmp_path / "second", Silent())
     second = load(tmp_path / "second")
     for name in ("embedding.weight", "output.readout.weight"):
         old, new = first.model.state_dict()[name], second.model.state_dict()[name]
@@ -388,12 +393,11 @@ def test_rows_of_an_adaptive_softmax_go_to_their_tokens(tmp_path: Path) -> None:
     output = 'model.output={name="adaptive_softmax", cutoffs=[4, 5]}'
     first = trained(tmp_path, write(tmp_path / "a.txt", "aaaa bbb\ncc d\n" * 4), output, run="first")
     file = write(tmp_path / "b.txt", "bbbb aaa\ndd c\n" * 4)  # other tokens are frequent
-    slow = [*SMALL, output, "training.learning_rate=1e-12"]
+    slow = [*SMALL, output, "training.learning_rate=1e-12", "training.fine_tuning.vocabulary=new"]
     begin(
-        setup("language_model", given={"train": file}, overrides=slow),
+        setup("language_model", given={"train": file}, overrides=slow, start_from=tmp_path / "first"),
         tmp_path / "new",
         Silent(),
-        start_from=tmp_path / "first",
     )
     second = load(tmp_path / "new")
     known = [language_model(model).vocabulary.tokens for model in (first, second)]

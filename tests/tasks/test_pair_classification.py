@@ -48,8 +48,8 @@ GRAMMAR, CLOZE = generator("entailment"), generator("cloze")
 
 
 def trained(folder: Path, file: Path, *overrides: str, start_from: Path | None = None) -> Trained:
-    this = setup("classification", given={"train": str(file)}, overrides=[*SMALL, *overrides])
-    begin(this, folder / "run", Silent(), start_from=start_from)
+    this = setup("classification", given={"train": str(file)}, overrides=[*SMALL, *overrides], start_from=start_from)
+    begin(this, folder / "run", Silent())
     return load(folder / "run")
 
 

@@ -74,6 +74,11 @@ def test_commands_understand_it(run: Path, capsys: pytest.CaptureFixture[str]) -
     )
     for view in ("attention", "probabilities", "tree", "saliency"):
         assert main(["explain", str(run), "[[0.9], [0.1], [0.5]]", "--show", view]) == 0
+    for view in ("saliency", "gates"):  # the row's target, with its end, is longer than its frames
+        capsys.readouterr()
+        assert main(["explain", str(run), f"{file}:1", "--show", view, "--json"]) == 0
+        elements = len(json.loads(Path(file).read_text().splitlines()[0])["frames"])
+        assert json.loads(capsys.readouterr().out)["views"][view]["tokens"] == [str(n + 1) for n in range(elements)]
     assert "points at elements (additive)" in (run / "card.md").read_text("utf-8")
 
 

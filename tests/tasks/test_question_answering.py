@@ -15,10 +15,10 @@ import torch
 import recurra
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
-from recurra.reports.explaining import explain
 from recurra.runs import begin, setup
 from recurra.tasks.question_answering import QuestionAnswering
 from recurra.tasks.task import Moment
+from recurra.training.explaining import explain
 from recurra.training.progress import Silent
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "answer_questions.py"))

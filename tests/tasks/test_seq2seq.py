@@ -15,7 +15,8 @@ from recurra.analysis.alignment import alignment_of
 from recurra.cli import main
 from recurra.errors import ConfigError, DataError
 from recurra.padding import Padded
-from recurra.runs import begin
+from recurra.runs import begin, setup
+from recurra.tasks.seq2seq import Seq2Seq
 from recurra.tasks.task import Moment
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -263,7 +264,8 @@ def test_a_source_with_several_targets_is_right_with_any_of_them(tmp_path: Path)
 def test_another_run_is_a_start_token_by_token(tmp_path: Path) -> None:
     old = trained(tmp_path, words(tmp_path), "training.steps=5", run="old")
     file = table(tmp_path / "new.tsv", [("tod", "T AO D"), ("xylo", "Z AY L OW"), ("bat", "B AE T")])
-    begin(small(file, "training.learning_rate=1e-9"), tmp_path / "new", Silent(), start_from=tmp_path / "old")
+    start = f"training.fine_tuning.base={tmp_path / 'old'}"
+    begin(small(file, "training.learning_rate=1e-9", start), tmp_path / "new", Silent())
     new = load(tmp_path / "new")
     for name, side, shared in (
         ("embedding.weight", "source", "tod"),
@@ -325,3 +327,15 @@ def test_of_equal_scores_the_weights_with_the_lower_loss_are_kept(tmp_path: Path
     assert len(losses) == 4
     summary = json.loads((model.folder / "summary.json").read_text("utf-8"))
     assert summary["best"]["step"] == min(losses, key=losses.__getitem__) > 2
+
+
+def test_answers_of_few_words_are_not_judged_by_bleu(tmp_path: Path) -> None:
+    def first(target: str, *overrides: str) -> str | None:
+        file = table(tmp_path / "a.tsv", [(f"wish {number} of somebody", target) for number in range(3)])
+        given = setup("seq2seq", given={"train": file}, overrides=[*SMALL, *overrides])
+        return Seq2Seq.resolved(given.settings).evaluation.first
+
+    assert first("lights off now", "data.target.tokens=words") == "symbol_error_rate"
+    assert first("lights off now", "data.target.tokens=words", "evaluation.first=bleu") == "bleu"
+    assert first("lights off now", "data.target.tokens=characters") is None
+    assert first("turn the lights off", "data.target.tokens=words") is None

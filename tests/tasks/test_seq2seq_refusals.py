@@ -253,7 +253,7 @@ def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
         (["evaluate", "run", "words.tsv", "--set", "evaluation.first=blue"], "evaluation.first = 'blue' is not known"),
         (["evaluate", "run", "words.tsv", "--set", "decoding.search=given"], "generates nothing that can be scored"),
         (["predict", "run", "none.txt"], "there is no file 'none.txt'"),
-        (["predict", "run", "."], "'.' is a folder; name a file in it"),
+        (["predict", "run", "."], "'.' is a folder: name the folder of the answers with --out FOLDER"),
         (["predict", "run", "noise.txt"], "noise.txt:1: "),
         (
             ["predict", "run", "tabs.txt"],

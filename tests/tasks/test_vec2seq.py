@@ -126,7 +126,7 @@ def test_a_picture_that_was_changed_is_read_anew(tmp_path: Path, monkeypatch: py
 
 def test_a_question_is_asked_as_text_as_a_list_or_as_an_array(tmp_path: Path) -> None:
     model = untrained(tmp_path, colours(tmp_path))
-    one, *others = model.predict(["255 0 0", "255\t0\t0", "[255,0,0]", [255, 0, 0], (255, 0, 0), np.array([255, 0, 0])])
+    one, *others = model.predict(["255 0 0", "255\t0\t0", "[255,0,0]", [255, 0, 0], (255, 0, 0), np.array([255, 0, 0])])  # type: ignore[arg-type]
     assert {(other.output, other.score) for other in others} == {(one.output, one.score)}
     both = model.predict(np.array([[255, 0, 0], [0, 0, 255]]))
     assert [answer.input for answer in both] == ["255 0 0", "0 0 255"]

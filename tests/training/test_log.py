@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from recurra.errors import DataError
 from recurra.training.log import EventLine, Line, Log, TrainLine, ValidLine, read_log
+from recurra.training.loggers.tensorboard import TensorBoard
 
 LINES: list[Line] = [
     TrainLine(120, 2, 0.41, 0.001, 1.2, 5300.0, 12.1),
@@ -220,12 +221,12 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
 
 def test_tensorboard_reads_the_same_numbers_and_forgets_what_was_cut_off(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
-    with Log(tmp_path) as log:
+    with Log(tmp_path, loggers=[TensorBoard.open]) as log:
         log.write(TrainLine(1, 0, 4.0, 0.5))
         log.write(ValidLine(1, 0, {"accuracy": 0.25}, loss=3.0))
         checkpoint = log.position
         log.write(TrainLine(2, 0, 3.0, 0.5))
-    with Log(tmp_path, keep=checkpoint) as log:
+    with Log(tmp_path, checkpoint, [TensorBoard.open]) as log:
         log.write(TrainLine(2, 0, 2.0, 0.5, logged={"forcing": 0.75}))
         log.write(TrainLine(3, 0, math.nan, 0.5))
     # In a process of its own: the reader's other imports warn, and warnings are errors here.

@@ -126,6 +126,25 @@ def test_a_triggered_mean_begins_when_validation_no_longer_improves_and_then_goe
     assert float(average.model.weight) == pytest.approx(sum(late) / len(late), rel=1e-5)  # type: ignore[arg-type]
 
 
+def test_an_average_of_checkpoints_is_the_mean_of_the_last_ones_and_counts_a_step_once() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    average = Average({"name": "checkpoints", "last": 3}, model)
+    for step, value in ((10, 1.0), (20, 2.0), (20, 9.0), (30, 3.0), (40, 7.0)):
+        with torch.no_grad():
+            model.weight.fill_(value)
+        average.update(model, 0, progress=0.5)
+        average.keep(step)
+    assert float(average.model.weight) == 4.0  # type: ignore[arg-type]
+    again = Average({"name": "checkpoints", "last": 3}, model)
+    again.put_kept(average.kept_tensors())
+    with torch.no_grad():
+        model.weight.fill_(2.0)
+    again.keep(50)
+    assert float(again.model.weight) == 4.0  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"training.average.last must be a whole number above 0, but is 0\.5"):
+        Average({"name": "checkpoints", "last": 0.5}, model)
+
+
 def test_an_average_is_a_model_of_its_own() -> None:
     model = nn.Linear(1, 1)
     average = Average("ema", model)

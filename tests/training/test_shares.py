@@ -17,10 +17,12 @@ import recurra
 from recurra import runs
 from recurra.cli import main
 from recurra.config import TaggingData
+from recurra.config.share import FilePart, Shares
 from recurra.data.check import check
 from recurra.data.formats.reader import Row
-from recurra.errors import ConfigError, RecurraError
+from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.named import catalogue
+from recurra.reading.parts import drawn
 from recurra.tasks.task import Task
 from recurra.training.preparation import prepared
 from recurra.training.progress import PlainLines, Silent
@@ -311,6 +313,12 @@ def test_a_share_of_too_few_examples_is_refused(name: str, share: str, said: str
         runs.begin(this, tmp_path / "run", Silent())
     assert said in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_share_of_examples_that_are_equal_says_how_many_are_different() -> None:
+    parts = [FilePart("a.csv", "valid", Shares(valid=0.2, test=0.0, seed=1))]
+    with pytest.raises(DataError, match=r"holds out nothing of 40 examples \(2 different: equal ones stay together\)"):
+        list(drawn(parts, lambda: iter(["one", "two"] * 20), str.encode))
 
 
 def test_series_that_are_too_short_to_be_cut_are_refused(tmp_path: Path) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from recurra.config import ClassificationData
-from recurra.data.normal import Normal
+from recurra.data.normal import Counted, Normal
 from recurra.data.roles import NO_MAJORITY, is_entailment
 from recurra.errors import DataError
 from recurra.reading.labelled import LabelledSequence, labelled
+from recurra.reading.pieces import over_pieces
 from recurra.text import load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
 from recurra.text.tokenizers import Tokenizer
@@ -30,41 +32,35 @@ class Learned(NamedTuple):
     targets: Normal | None
 
     @classmethod
-    def of(cls, data: ClassificationData) -> Learned:
-        """What the training files hold; the columns are named."""
+    def of(cls, data: ClassificationData, base: Learned | None = None) -> Learned:
+        """What the training files hold; the columns are named. What a base has learned of other files is kept."""
         files = data.files("train")
         cut = tokenizer(data.text.tokens)
-        if data.text.column is not None:
+        kept = base if base is not None and base.tokenizer.name == cut.name else None
+        if kept is not None:
+            cut = kept.tokenizer
+        elif data.text.column is not None:
             cut = cut.trained(
                 lowered(text, data.text.lowercase)
                 for example in labelled(files, data)
                 for text in (example.text, example.second)
                 if text is not None
             )
-        forms: Counter[str] = Counter()
-        labels: Counter[str] = Counter()
-        frames, targets = Normal.counted(), Normal.counted()
-        count = 0
-        for example in labelled(files, data):
-            count += 1
-            place = f"{files[example.file]}:{example.line}"
-            labels.update(example.labels)
-            if example.frames is not None:
-                frames.add(example.frames, place)
-            elif example.picture is None:
-                for text in tokens_of(example, cut, data.text.lowercase):
-                    forms.update(text)
-            if example.targets is not None:
-                targets.add(example.targets[None], place)
+        tally = _Tally.of(data, cut, [])
+        for found in over_pieces(files, data.format, partial(_Tally.of, data, cut)):
+            tally.join(found, ", ".join(files))
+        forms, labels, frames, targets, seen = tally
         _refuse_no_majority(labels, data, files)
         if data.targets is None and not labels:
             raise DataError(
                 f"the column '{data.labels}' of {', '.join(files)} is empty: there are no classes to learn."
             )
+        if base is not None:
+            labels.update(base.labels)
         if data.label is not None and len(labels) == 1:
             raise DataError(
-                f"every row of {', '.join(files)} ({count:,}) has the class '{next(iter(labels))}': there is nothing "
-                f"to learn. A classifier needs at least two classes."
+                f"every row of {', '.join(files)} ({seen.total():,}) has the class '{next(iter(labels))}': there is "
+                f"nothing to learn. A classifier needs at least two classes."
             )
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
@@ -72,13 +68,15 @@ class Learned(NamedTuple):
             words[lowered(form, data.text.lowercase)] += number
             for character in form:
                 characters[character] += number
+        known, spelt = (Vocabulary(), Vocabulary()) if kept is None else (kept.words, kept.characters)
+        frames_there, targets_there = (None, None) if base is None else (base.frames, base.targets)
         return cls(
             cut,
-            Vocabulary.counted(words, min_count=data.text.min_count, max_size=data.text.max_size),
-            Vocabulary.counted(characters),
+            known.extended(words, min_count=data.text.min_count, max_size=data.text.max_size),
+            spelt.extended(characters),
             dict(labels.most_common()),
-            frames.finished() if data.frames is not None else None,
-            targets.finished() if data.targets else None,
+            frames.finished().or_kept(frames_there) if data.frames is not None else None,
+            targets.finished().or_kept(targets_there) if data.targets else None,
         )
 
     def save(self, folder: Path) -> None:
@@ -108,6 +106,41 @@ class Learned(NamedTuple):
             scales.get("frames"),
             scales.get("targets"),
         )
+
+
+class _Tally(NamedTuple):
+    """What is counted of some examples."""
+
+    forms: Counter[str]
+    labels: Counter[str]
+    frames: Counted
+    targets: Counted
+    seen: Counter[str]  # of examples
+
+    @classmethod
+    def of(cls, data: ClassificationData, cut: Tokenizer, files: Sequence[str]) -> Self:
+        """Those of some files."""
+        tally = cls(Counter(), Counter(), Normal.counted(), Normal.counted(), Counter())
+        for example in labelled(files, data) if files else ():
+            tally.seen["examples"] += 1
+            place = f"{files[example.file]}:{example.line}"
+            tally.labels.update(example.labels)
+            if example.frames is not None:
+                tally.frames.add(example.frames, place)
+            elif example.picture is None:
+                for text in tokens_of(example, cut, data.text.lowercase):
+                    tally.forms.update(text)
+            if example.targets is not None:
+                tally.targets.add(example.targets[None], place)
+        return tally
+
+    def join(self, other: Self, place: str) -> None:
+        """Count in what was counted of the examples that follow."""
+        self.forms.update(other.forms)
+        self.labels.update(other.labels)
+        self.seen.update(other.seen)
+        self.frames.join(other.frames, place)
+        self.targets.join(other.targets, place)
 
 
 def _refuse_no_majority(labels: Counter[str], data: ClassificationData, files: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,6 +15,7 @@ from recurra.text.json_file import json_text
 
 if TYPE_CHECKING:
     from recurra.data.arriving import Arriving
+    from recurra.sharded import Sharded, Which
     from recurra.training.answering import Answering
     from recurra.views.prediction import Prediction
 
@@ -21,32 +23,35 @@ if TYPE_CHECKING:
 def predict(options: argparse.Namespace) -> None:
     """One answer a line, in the order of the input."""
     from recurra.data.files import lines
-    from recurra.exported import load
+    from recurra.sharded import Sharded
 
     if options.best is not None and not options.json:
         raise ConfigError(f"--best {options.best} asks for several answers, but only --json prints them: add --json.")
     format, ending = format_asked(options)
-    if options.out is not None:
-        from recurra.commands.joined import check_is_free, write_joined, write_pieces
+    if options.out is not None and (options.json or options.alignments is not None):
+        other = "--json" if options.json else "--alignments"
+        raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
+    if options.file is not None and Path(options.file).is_dir():
+        from recurra.commands.shards import predict_folder
 
-        if options.json or options.alignments is not None:
-            other = "--json" if options.json else "--alignments"
-            raise ConfigError(f"--out writes the answers beside the columns of the input: leave {other} out.")
+        predict_folder(options)
+        return
+    if options.out is not None:
+        from recurra.commands.joined import check_is_free
+
         check_is_free(Path(options.out), also=(".conllu",))
     file = None if options.file in (None, "-") else options.file
-    model = load(options.run, device=options.device, trust=options.trust)
+    which = which_model(options)
+    model = which.load()
     format = format or model.task.format_of(ending)
-    model.check_used(options.set, scoring=False)
-    model = model.searching(search=options.search, width=options.width, best=options.best, changes=options.set)
-    if options.history is not None:
-        model = model.preceded_by(options.history)
     if reads_raw_text(options, file, format, can=model.cuts_text):
         predict_raw(options, model, file, format)
         return
     if file is not None and (said := model.header_in(file)) is not None:
-        print(said, file=sys.stderr)
+        tell(said)
     is_talk = file is None and sys.stdin.isatty()
-    with contextlib.nullcontext() if options.alignments is None else opened_to_write(options.alignments) as links:
+    with contextlib.ExitStack() as closing:
+        links = None if options.alignments is None else closing.enter_context(opened_to_write(options.alignments))
 
         def flush() -> None:  # before more is waited for, whoever sends it gets all answers
             sys.stdout.flush()
@@ -55,26 +60,28 @@ def predict(options: argparse.Namespace) -> None:
 
         arriving = None if file is not None else piped_input(flush)
         numbered = lines(file) if file is not None else standard_input(arriving)
+        text, unknown = (line for _, line in numbered), UnknownSymbols()
+        if options.out is not None:
+            sharded = closing.enter_context(Sharded(which, model, options.processes or 1))
+            print(write_answers(sharded, Path(options.out), file, text, format, unknown))
+            return
         has_arrived = (lambda: not is_talk) if arriving is None else arriving.has_arrived
         is_detailed = options.json or links is not None
-        text, unknown = (line for _, line in numbered), UnknownSymbols()
-        say = lambda said: print(said, file=sys.stderr)  # noqa: E731
+        answered = None
+        if options.processes is not None:
+            sharded = closing.enter_context(Sharded(which, model, options.processes))
+            answered = partial(sharded.answered, detail=is_detailed and format is None)
+            has_arrived = lambda: True  # noqa: E731  # other processes need whole groups
         if format is not None:
-            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived, say=say))
-            pieces = model.task.printed_file(file, answers, format)
-            if options.out is not None:
-                count = write_pieces(Path(options.out), pieces)
-                print(f"{count:,} answers written to {options.out}")
-                return
-            for piece in pieces:
+            answers = unknown.telling(
+                model.predict_file(file, text, has_arrived=has_arrived, say=tell, answered=answered)
+            )
+            for piece in model.task.printed_file(file, answers, format):
                 print(piece, end="", flush=is_talk)
             return
-        if options.out is not None:
-            answers = unknown.telling(model.predict_file(file, text, has_arrived=has_arrived))
-            count = write_joined(Path(options.out), answers, file, model.task.settings.data)
-            print(f"{count:,} answers written to {options.out}")
-            return
-        answers = model.predict_file(file, text, detail=is_detailed, has_arrived=has_arrived, say=say)
+        answers = model.predict_file(
+            file, text, detail=is_detailed, has_arrived=has_arrived, say=tell, answered=answered
+        )
         for answer in answers:
             if links is not None:
                 from recurra.analysis.alignment import alignment_of, pharaoh
@@ -89,6 +96,50 @@ def predict(options: argparse.Namespace) -> None:
                 print(answer.output, flush=is_talk)
                 unknown.tell(answer)
         unknown.end()
+
+
+def tell(said: str) -> None:
+    """Say something beside the answers."""
+    print(said, file=sys.stderr)
+
+
+def which_model(options: argparse.Namespace) -> Which:
+    """The model that answers."""
+    from recurra.sharded import Which
+
+    return Which(
+        options.run,
+        options.device,
+        options.trust,
+        tuple(options.set),
+        options.search,
+        options.width,
+        options.best,
+        options.history,
+    )
+
+
+def write_answers(
+    sharded: Sharded, path: Path, file: str | None, text: Iterable[str], format: str | None, unknown: UnknownSymbols
+) -> str:
+    """Write the answers to a file or to lines, with those that an earlier process has kept; said in a sentence."""
+    from recurra.commands.joined import write_joined, write_pieces
+    from recurra.sharded import WHOLE, Kept, file_mark, unfinished
+    from recurra.training.answering import AHEAD
+
+    model = sharded.one
+    mark = {**sharded.which.mark(), "file": file_mark(file), "format": format}
+    with unfinished(path, mark) as folder:
+        answered: Callable[[Iterable[Sequence[Any]]], Iterator[list[Prediction]]] = sharded.answered
+        if file is not None:  # standard input cannot be read again
+            kept = Kept(folder, AHEAD)
+            answered = lambda groups: kept.answered(groups, sharded.answered, tell)  # noqa: E731
+        answers = unknown.telling(model.predict_file(file, text, say=tell, answered=answered))
+        if format is not None:
+            count = write_pieces(path, folder / WHOLE, model.task.printed_file(file, answers, format))
+        else:
+            count = write_joined(path, folder / WHOLE, answers, file, model.task.settings.data)
+    return f"{count:,} answers written to {path}"
 
 
 def reads_raw_text(options: argparse.Namespace, file: str | None, format: str | None, *, can: bool) -> bool:
@@ -114,6 +165,10 @@ def predict_raw(options: argparse.Namespace, model: Answering, file: str | None,
     """An answer for each sentence that the model finds in raw text."""
     from recurra.commands.joined import write_pieces
     from recurra.data.files import CHUNK, decoded_pieces, pieces
+    from recurra.sharded import WHOLE, unfinished
+
+    if options.processes is not None:
+        raise ConfigError("--processes: raw text is cut into sentences while it is read, by one process: leave it out.")
 
     def typed() -> Iterator[bytes]:
         if sys.stdin.isatty() or not hasattr(sys.stdin, "buffer"):  # a terminal has an encoding of its own
@@ -126,7 +181,9 @@ def predict_raw(options: argparse.Namespace, model: Answering, file: str | None,
     if format is not None:
         found = model.printed_raw(text, format, unknown.tell_line)
         if options.out is not None:
-            count = write_pieces(Path(options.out), found)
+            path = Path(options.out)
+            with unfinished(path, {}) as folder:
+                count = write_pieces(path, folder / WHOLE, found)
             unknown.end()
             print(f"{count:,} answers written to {options.out}")
             return
@@ -146,7 +203,9 @@ def predict_raw(options: argparse.Namespace, model: Answering, file: str | None,
 
 def format_asked(options: argparse.Namespace) -> tuple[str | None, str]:
     """The file format of --format, None where it is not given, and the ending of --out, by which a task may choose."""
-    ending = Path(options.out).suffix.lower().removeprefix(".") if options.out is not None else ""
+    from recurra.data.files import extension
+
+    ending = extension(options.out) if options.out is not None else ""
     format: str | None = options.format
     if format is not None and (options.json or options.alignments is not None):
         raise ConfigError(f"--format {format} and {'--json' if options.json else '--alignments'} exclude each other.")
@@ -210,7 +269,7 @@ def opened_to_write(path: str) -> TextIO:
 def explain(options: argparse.Namespace) -> None:
     """What a model did with one input."""
     from recurra.exported import load
-    from recurra.reports import explaining
+    from recurra.training import explaining
 
     if options.out is not None:
         explaining.check_ending(Path(options.out))
@@ -315,11 +374,21 @@ def serve(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"serving needs {error.name}: pip install 'recurra[serve]', or without torch 'recurra-run[serve]'."
         ) from error
-    from recurra.runtime.server import serve
+    from recurra.runtime.server import Serving, serve
 
     serve(
         options.runs,
-        port=options.port,
+        Serving(
+            host=options.host,
+            port=options.port,
+            names=tuple(options.allow_host),
+            token_file=options.token_file,
+            log=options.access_log,
+            reload=options.reload,
+            deadline=options.deadline,
+            queued=options.queue,
+            grace=options.grace,
+        ),
         device=options.device,
         trust=options.trust,
         said=lambda line: print(line, flush=True),

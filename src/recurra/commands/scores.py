@@ -21,27 +21,26 @@ COUNTS = ("count", "characters", "unknown")
 
 def evaluate(options: argparse.Namespace) -> None:
     """Scores of a run on a file with answers."""
-    from recurra.exported import load
+    from recurra.sharded import Sharded, Which
 
     if options.out is not None:
-        from recurra.reports import explaining
+        from recurra.training import explaining
 
         if not options.free_running:
             raise ConfigError("--out draws what --free-running measures: add --free-running, or leave --out out.")
         explaining.check_ending(Path(options.out))
     if options.anomalies is not None and Path(options.anomalies).suffix not in (".csv", ".jsonl"):
         raise ConfigError(f"--anomalies {options.anomalies}: the file must end in .csv or .jsonl.")
-    model = load(options.run, device=options.device, trust=options.trust)
-    model.check_used(options.set, scoring=True)
-    model = model.with_settings(options.set)
-    if options.history is not None:
-        model = model.preceded_by(options.history)
+    which = Which(options.run, options.device, options.trust, tuple(options.set), history=options.history)
+    model = which.load_to_score()
     if options.anomalies is not None:
         print(write_anomalies(model.anomalies(options.data), Path(options.anomalies)), file=sys.stderr)
     exposure = model.free_running(options.data) if options.free_running else None
     if exposure is not None and options.out is not None:
         exposure.view().write(options.out)
-    scores = model.evaluate(options.data, say=lambda said: print(said, file=sys.stderr))
+    with Sharded(which, model, options.processes or 1) as sharded:
+        by = None if options.processes is None else sharded.outputs
+        scores = model.evaluate(options.data, say=lambda said: print(said, file=sys.stderr), by=by)
     if options.json:
         finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
         found = {name: int(value) if name in COUNTS else value for name, value in finite.items()}
@@ -84,15 +83,32 @@ def write_anomalies(found: Table, path: Path) -> str:
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Runs side by side on the same data."""
+    """Runs side by side on the same data; of a folder alone, all runs in it by what they keep about themselves."""
+    *runs, data = options.runs
+    if not runs:
+        list_runs(options, Path(data))
+        return
     from recurra.reports import comparison, comparison_page
 
-    found = comparison.compare(
-        options.runs, options.data, settings=options.set, device=options.device, trust=options.trust
-    )
+    found = comparison.compare(runs, data, settings=options.set, device=options.device, trust=options.trust)
     if options.out is not None:
         comparison_page.write(found, Path(options.out))
     print(json_text(found.json()) if options.json else comparison_page.as_text(found))
+
+
+def list_runs(options: argparse.Namespace, folder: Path) -> None:
+    """The runs of a folder in a table."""
+    from recurra.overview import overview
+    from recurra.reports import overview_page
+
+    if options.set:
+        raise ConfigError(
+            f"--set {options.set[0]}: without data nothing is scored. Leave it out, or name runs and data."
+        )
+    found = overview(folder)
+    if options.out is not None:
+        overview_page.write(found, Path(options.out))
+    print(json_text(found.json()) if options.json else overview_page.as_text(found))
 
 
 def score(options: argparse.Namespace) -> None:

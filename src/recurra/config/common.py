@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from recurra.config.fine_tuning import FineTuning
 from recurra.config.forcing import Forcing
 from recurra.config.share import FilePart, Shares
-from recurra.settings import Part, SettingError, above_zero, at_least, setting
+from recurra.settings import Part, SettingError, above_zero, at_least, section, setting
 
 Idle: TypeAlias = dict[tuple[str, ...], str]
 """Settings that the others leave without effect, by their keys, each with the reason."""
@@ -30,9 +32,15 @@ class Data:
     columns: list[str] | None = setting(None, "what each column of a table holds, or the names in its header")
     empty: Literal["refuse", "keep"] = setting("refuse", "what to do with empty examples")
     cache: bool = setting(True, "cache encoded examples on disk, so that the next run starts faster")
+    processes: int | None = setting(
+        None,
+        "processes that count and encode the training files, which does not change the result; none: as many as cores "
+        "for files of 64 MB and more, else one",
+    )
 
     def __post_init__(self) -> None:
         at_least(0, "data", self, "seed")
+        at_least(1, "data", self, "processes")
         if self.shares is None and self.seed != 1:
             raise SettingError(
                 f"data.seed = {self.seed} has no effect: neither data.valid nor data.test is a share such as 10%. "
@@ -56,6 +64,10 @@ class Data:
         given = self.train if is_part else getattr(self, which)
         listed = [given] if isinstance(given, str) and given else list(given)
         return listed if shares is None or not is_part else [FilePart(path, which, shares) for path in listed]
+
+
+LOGGERS = ("csv", "mlflow", "wandb")
+"""The names of training.loggers."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,9 @@ class Training:
     )
     clip: float | None = setting(5.0, "gradient clipping: maximum norm")
     clip_value: float | None = setting(None, "gradient clipping: maximum absolute value")
-    average: Part | None = setting(None, "weight averaging: ema, mean or triggered, or a table with its options")
+    average: Part | None = setting(
+        None, "weight averaging: ema, mean, triggered or checkpoints, or a table with its options"
+    )
     precision: Literal["float32", "float64", "tf32", "bfloat16", "float16"] = setting(
         "float32",
         "numeric precision; with bfloat16 and float16, weights stay float32; tf32: float32, but a GPU multiplies with "
@@ -101,6 +115,8 @@ class Training:
     patience: int | None = setting(None, "early stopping: validations without improvement before training stops")
     validate: int | None = setting(None, "updates between validations; none: once per epoch")
     save_minutes: float = setting(5.0, "minutes between checkpoints; one is also written at each validation")
+    loggers: list[str] = setting([], "where metrics go besides metrics.jsonl and TensorBoard: csv, mlflow and wandb")
+    fine_tuning: FineTuning = section(FineTuning, "training that starts from another run")
 
     def __post_init__(self) -> None:
         at_least(1, "training", self, "epochs", "steps", "batch_tokens", "batch_size", "accumulate", "threads")
@@ -108,6 +124,13 @@ class Training:
         at_least(0, "training", self, "warmup", "seed", "save_minutes")
         above_zero("training", self, "learning_rate", "clip", "clip_value", "minutes")
         self._check_limits()
+        for name in self.loggers:
+            if name not in LOGGERS:
+                raise SettingError(
+                    f"training.loggers: {name!r} is not known: choose from {', '.join(LOGGERS)}. TensorBoard needs no "
+                    "name: it is written where it is installed.",
+                    ("training", "loggers"),
+                )
 
     @property
     def has_limit(self) -> bool:
@@ -170,6 +193,16 @@ class Text:
 
 MEMORY_CELLS = ("ntm", "dnc")
 """Cells with an external memory."""
+
+
+def has_memory(cell: object) -> bool:
+    """Whether a cell, as settings name it, has an external memory.
+
+    >>> has_memory("lstm"), has_memory({"name": "ntm", "rows": 8})
+    (False, True)
+    """
+    return (cell.get("name") if isinstance(cell, Mapping) else cell) in MEMORY_CELLS
+
 
 MOST_LAYERS = 1000
 """No recurrent network in use has a tenth as many; to build a million takes hours and all memory."""

@@ -10,10 +10,11 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from recurra.config.known_as import KNOWN_AS
 from recurra.config.renamed import Renamed, renamed_column, renamed_setting, tell, under_its_new_name
 from recurra.config.run_file import WITH_MANIFEST, as_begun, check_format
 from recurra.errors import CheckpointError, ConfigError, EngineError
@@ -101,6 +102,7 @@ class Given:
 
     assignments: tuple[Assignment, ...] = ()
     is_run: bool = False  # the file is that of a run: no one is told of the old names that it was begun with
+    _apart: dict[type | None, list[Assignment]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, what: Config) -> Given:
@@ -209,6 +211,18 @@ class Given:
     def _with(self, added: Sequence[Assignment]) -> Given:
         return Given((*self.assignments, *added), self.is_run)
 
+    def without(self, *names: Keys) -> Given:
+        """These assignments, but for some settings or sections.
+
+        >>> Given().keywords({"data": {"train": "a", "seed": 2}}, "settings").without(("data", "train")).table()
+        {'data': {'seed': 2}}
+        """
+        return Given(tuple(each for one in self.assignments if (each := _less(one, names)) is not None), self.is_run)
+
+    def origins(self, settings: type) -> dict[Keys, Origin]:
+        """Who gave each setting that was given by name, as they are called today."""
+        return self._laid(settings)[1]
+
     @property
     def task(self) -> object:
         """The task that was named first; another one given later is refused by its settings."""
@@ -230,7 +244,7 @@ class Given:
         for renamed, place in told:
             tell(renamed, place)
         with self.placing(kind):
-            return settings_from(kind, self.table(kind))
+            return settings_from(kind, self.table(kind), KNOWN_AS)
 
     @contextlib.contextmanager
     def placing(self, settings: type | None = None) -> Iterator[None]:
@@ -311,15 +325,21 @@ class Given:
                         del known[below]
             if origin is not None:
                 origins[keys] = origin
+                more = max(0, len(origin.keys) - len(keys))  # of a table that holds settings, such as [sweep]
                 for length in range(1, min(len(keys), DEEPEST)):
-                    inside[keys[:length]] = origin._replace(keys=origin.keys[:length])
+                    inside[keys[:length]] = origin._replace(keys=origin.keys[: length + more])
         return table, origins, inside
 
-    def _taken_apart(self, settings: type | None) -> Iterator[Assignment]:
+    def _taken_apart(self, settings: type | None) -> Sequence[Assignment]:
         """The assignments, with a table for a section, or for the options of a part, as one for each of its settings.
 
-        Where the settings are not known yet, every table is a section that has no name.
+        Where the settings are not known yet, every table is a section that has no name. Kept, for it is asked often.
         """
+        if settings not in self._apart:
+            self._apart[settings] = [*self._take_apart(settings)]
+        return self._apart[settings]
+
+    def _take_apart(self, settings: type | None) -> Iterator[Assignment]:
         for one in self.assignments:
             in_python = one.origin is not None and one.origin.is_keyword
             leaves = [*_leaves(one.keys, one.value, settings, dots=in_python)]
@@ -435,3 +455,20 @@ def without_idle(table: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(training, Mapping) or training.get("batch_size", "none") == "none":
         return dict(table)
     return {**table, "training": {name: value for name, value in training.items() if name != "batch_tokens"}}
+
+
+def _less(one: Assignment, names: Sequence[Keys]) -> Assignment | None:
+    """An assignment without the settings of these names; None: nothing is left."""
+    for name in names:
+        if one.keys[: len(name)] == name:
+            return None
+        if name[: len(one.keys)] == one.keys and isinstance(one.value, Mapping):
+            one = one._replace(value=_table_less(one.value, name[len(one.keys) :]))
+    return one
+
+
+def _table_less(table: Mapping[str, object], keys: Keys) -> dict[str, object]:
+    inner = table.get(keys[0])
+    if len(keys) > 1 and isinstance(inner, Mapping):
+        return {**table, keys[0]: _table_less(inner, keys[1:])}
+    return {key: value for key, value in table.items() if len(keys) > 1 or key != keys[0]}

@@ -227,9 +227,23 @@ class LanguageModelEvaluation:
     streams: int = setting(32, "carried: number of parts of the text that are read in parallel")
     window: int = setting(256, "windowed: tokens per window; carried: context tokens before each part")
     stride: int = setting(64, "windowed: tokens from the start of one window to the start of the next")
+    cache: float = setting(
+        0.0,
+        "last_word: share λ of the probability that a cache gives to the words of the passage, those that followed "
+        "where the network's state was alike; 0: none",
+    )
+    cache_sharpness: float = setting(0.3, "θ: how much more the cache gives to a word for a state that is more alike")
 
     def __post_init__(self) -> None:
         at_least(1, "evaluation", self, "streams", "window", "stride")
+        at_least(0, "evaluation", self, "cache_sharpness")
+        rates("evaluation", self, "cache")
+        if self.cache and self.manner != "last_word":
+            raise SettingError(
+                f"evaluation.cache = {self.cache:g} has no effect: only evaluation.manner = 'last_word' has a cache of "
+                f"the words of a passage, and evaluation.manner = '{self.manner}'. Leave evaluation.cache out.",
+                ("evaluation", "cache"),
+            )
 
 
 @dataclass(frozen=True)
@@ -299,6 +313,8 @@ class LanguageModelSettings:
             idle["evaluation", "streams"] = "evaluation.manner = 'windowed' reads windows, not parallel parts"
         else:
             idle["evaluation", "stride"] = "evaluation.manner = 'carried' has no windows that move by it"
+        if not self.evaluation.cache:
+            idle["evaluation", "cache_sharpness"] = "evaluation.cache = 0 leaves the cache out"
         if self.decoding.temperature == 0:
             why = "decoding.temperature = 0 always takes the most probable token"
             idle |= {("decoding", name): why for name in ("top_k", "top_p")}

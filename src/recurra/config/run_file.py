@@ -23,7 +23,10 @@ WITH_MANIFEST = 3
 """Runs of this format and later ones have a manifest."""
 
 
-ADDED: Mapping[str, Mapping[str, Mapping[str, object]]] = {"question_answering": {"model": {"vacant": False}}}
+ADDED: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "question_answering": {"model": {"vacant": False}},
+    "forecasting": {"model": {"ahead": "recursive"}},
+}
 """By task, settings that came later and change what a model computes, with the values that keep a run of before."""
 
 

@@ -95,7 +95,8 @@ class Seq2SeqEvaluation:
     first: str | None = setting(
         None,
         "the score for early stopping: bleu, chrf, word_error_rate, symbol_error_rate, perplexity, …; none: bleu "
-        "for words and subwords, word_error_rate for characters and symbols",
+        "for words and subwords (symbol_error_rate where most targets have fewer than four words), word_error_rate for "
+        "characters and symbols",
     )
     shape: Literal["sequence", "tree", "hull", "triangles", "tour"] = setting(
         "sequence",

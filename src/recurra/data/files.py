@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from recurra.data.excerpt import Excerpt
 from recurra.errors import DataError
 from recurra.opening import NoFile, open_file
 
@@ -45,6 +46,8 @@ def parallel_files(path: PathLike) -> tuple[str, ...]:
     >>> parallel_files("train.tsv"), parallel_files("train.en, train.de")
     (('train.tsv',), ('train.en', 'train.de'))
     """
+    if isinstance(path, Excerpt):
+        return path.parts or (path,)
     name = str(path)
     if "," not in name or os.path.exists(name):
         return (name,)
@@ -62,8 +65,12 @@ def lines(path: PathLike) -> Iterator[tuple[int, str]]:
     >>> list(lines(file))
     [(1, 'one'), (2, 'two')]
     """
+    if isinstance(path, Excerpt):
+        yield from decoded(path, _split(path, iter([path.beginning])))
+        yield from decoded(path, _split(path, iter([path.content]), path.first), path.first)
+        return
     with opened(path) as file:
-        yield from decoded(path, _split(path, _unpacked(path, file)))
+        yield from decoded(path, _split(path, unpacked(path, file)))
 
 
 def pieces(path: PathLike) -> Iterator[str]:
@@ -77,8 +84,8 @@ def pieces(path: PathLike) -> Iterator[str]:
     """
     with opened(path) as file:
         try:
-            yield from decoded_pieces(path, _unpacked(path, file))
-        except _Broken as error:
+            yield from decoded_pieces(path, unpacked(path, file))
+        except Broken as error:
             raise DataError(f"{path}: {error}. Copy or download the file again.") from error
         except OSError as error:
             raise DataError(f"{path}: reading stopped ({error}).") from error
@@ -117,9 +124,9 @@ def too_long(where: PathLike, number: int) -> DataError:
     )
 
 
-def decoded(where: PathLike, raw_lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def decoded(where: PathLike, raw_lines: Iterable[bytes], first: int = 1) -> Iterator[tuple[int, str]]:
     """Lines of bytes as text, each with its number; `where` they come from is for what is said of a bad one."""
-    for number, raw in enumerate(raw_lines, 1):
+    for number, raw in enumerate(raw_lines, first):
         if number == 1:
             raw = raw.removeprefix(BOM)
         if b"\0" in raw:
@@ -173,11 +180,11 @@ def _other_encoding(number: int, raw: bytes) -> str:
     return ""
 
 
-class _Broken(Exception):
+class Broken(Exception):
     """The compressed stream ends too early or makes no sense."""
 
 
-def _unpacked(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
+def unpacked(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
     """The bytes of the file in pieces."""
     ending = Path(path).suffix.lower()
     if ending == ".zst":
@@ -198,9 +205,9 @@ def _from_gzip(file: BinaryIO) -> Iterator[bytes]:
             while chunk := stream.read1(CHUNK):
                 yield chunk
     except EOFError as error:
-        raise _Broken("the gzip stream ends too early") from error
+        raise Broken("the gzip stream ends too early") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise _Broken(f"the gzip stream is corrupt: {str(error).lower()}") from error
+        raise Broken(f"the gzip stream is corrupt: {str(error).lower()}") from error
 
 
 def _from_zstd(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
@@ -218,15 +225,15 @@ def _from_zstd(path: PathLike, file: BinaryIO) -> Iterator[bytes]:
                 if unpacked:
                     yield unpacked
     except zstandard.ZstdError as error:
-        raise _Broken(f"the zstd stream is corrupt: {error}") from error
+        raise Broken(f"the zstd stream is corrupt: {error}") from error
     if part is not None and not part.eof:
-        raise _Broken("the zstd stream ends too early")
+        raise Broken("the zstd stream ends too early")
 
 
-def _split(path: PathLike, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The lines in the pieces, and the last one where it has no end."""
+def _split(path: PathLike, chunks: Iterator[bytes], number: int = 1) -> Iterator[bytes]:
+    """The lines in the pieces, and the last one where it has no end; the first has this number."""
     unfinished: list[bytes] = []
-    size = done = 0
+    size, done = 0, number - 1
     try:
         for chunk in chunks:
             first, *others = chunk.split(b"\n")
@@ -238,7 +245,7 @@ def _split(path: PathLike, chunks: Iterator[bytes]) -> Iterator[bytes]:
                 line, unfinished, size = b"".join(unfinished), [other], len(other)
                 yield line
                 done += 1
-    except _Broken as error:
+    except Broken as error:
         raise DataError(f"{path}: {error}, after {done:,} lines. Copy or download the file again.") from error
     except OSError as error:
         raise DataError(f"{path}: reading stopped after {done:,} lines ({error}).") from error

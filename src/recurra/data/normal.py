@@ -47,6 +47,10 @@ class Normal(NamedTuple):
             a_step = " per step" if is_stepped else ""
             raise DataError(f"{place}: found {numbers(values.shape[-1])}{a_step}, but training has {len(self.mean)}.")
 
+    def or_kept(self, base: Normal | None) -> Normal:
+        """The scale of the run that training starts from, where it has as many columns, else this one."""
+        return self if base is None or base.mean.shape != self.mean.shape else base
+
     def to_json(self) -> dict[str, list[float]]:
         return {"mean": self.mean.tolist(), "spread": self.spread.tolist()}
 
@@ -90,6 +94,31 @@ class Counted:
         count = known.sum(0)
         mean = np.where(known, values, 0).sum(0) / np.maximum(count, 1)
         squares = (np.where(known, values - mean, 0) ** 2).sum(0)
+        self._join(count, mean, squares)
+
+    def join(self, other: Counted, place: str) -> None:
+        """Count in what another has counted.
+
+        >>> one, other = Counted(), Counted()
+        >>> one.add(np.array([[1.0]]), "a:1")
+        >>> other.add(np.array([[3.0]]), "a:2")
+        >>> one.join(other, "a")
+        >>> one.finished()
+        Normal(mean=array([2.]), spread=array([1.]))
+        """
+        if other.count is None:
+            return
+        if self.count is None:
+            self.count, self.mean, self.squares = other.count, other.mean, other.squares
+            return
+        if len(other.count) != len(self.count):
+            raise DataError(
+                f"{place}: found {numbers(len(other.count))} per step, but the first example has {len(self.count)}."
+            )
+        self._join(other.count, other.mean, other.squares)
+
+    def _join(self, count: NDArray[Any], mean: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+        assert self.count is not None, "the width is known"
         total = self.count + count
         shift = mean - self.mean
         self.squares += squares + shift**2 * self.count * count / np.maximum(total, 1)

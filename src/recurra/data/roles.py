@@ -72,7 +72,7 @@ OTHERS: Final = (
 KNOWN: Final = frozenset((*TEXTS, *LABELS, *SOURCES, *TARGETS, *TIMES, *IDS, *OTHERS))
 """Names that a first line seldom holds unless it is a header."""
 
-_WITH_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+_WITH_COMMA = r"([+-]?\d+),(\d+)"
 
 ENTAILMENT: Final = frozenset(("entailment", "neutral", "contradiction"))
 """Classes of pairs of a premise and a hypothesis."""
@@ -83,7 +83,7 @@ NO_MAJORITY: Final = "-"
 ORDERS: Final = ("ymd", "dmy", "mdy")
 """Of day, month and year in a date."""
 
-_DAY = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?")
+_DAY = r"(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?:[ T](\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?"
 
 
 def usual(name: str) -> str:
@@ -136,7 +136,7 @@ def kind_of(cell: object) -> str:
 
 def _is_number(text: str) -> bool:
     text = text.removesuffix("%")
-    return _WITH_COMMA.fullmatch(text) is not None or not math.isnan(number_in(text))
+    return re.fullmatch(_WITH_COMMA, text) is not None or not math.isnan(number_in(text))
 
 
 def number_in(text: str) -> float:
@@ -150,7 +150,7 @@ def number_in(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        found = _WITH_COMMA.fullmatch(text.strip())
+        found = re.fullmatch(_WITH_COMMA, text.strip())
     if found is None or (len(found[2]) == 3 and found[1].strip("+-") != "0"):
         return math.nan
     return float(f"{found[1]}.{found[2]}")
@@ -177,7 +177,7 @@ def when(text: str, order: str = "ymd") -> datetime.datetime | None:
             return datetime.datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
         except ValueError:
             pass
-    found = _DAY.fullmatch(text)
+    found = re.fullmatch(_DAY, text)
     if found is None:
         return None
     parts = dict(zip(order, (found[1], found[3], found[4]), strict=True))

@@ -111,6 +111,23 @@ def fitting_features(features: Padded, input_size: int) -> Padded:
     return features
 
 
+def as_it_lies(layer: nn.Module, x: Tensor) -> Tensor:
+    """What a layer that reads each step by itself makes of x (B, T, n), in the order in which x lies in memory.
+
+    Some kernels give (B, T, n) with the steps side by side; a product would first copy it, and its gradient again.
+
+    >>> layer, x = nn.Linear(2, 2), torch.randn(5, 3, 2).transpose(0, 1)
+    >>> found = as_it_lies(layer, x)
+    >>> torch.allclose(found, layer(x)), found.transpose(0, 1).is_contiguous()
+    (True, True)
+    """
+    if x.dim() != 3 or x.is_contiguous() or not x.transpose(0, 1).is_contiguous():
+        found: Tensor = layer(x)
+        return found
+    turned: Tensor = layer(x.transpose(0, 1)).transpose(0, 1)
+    return turned
+
+
 def readout(input_size: int, size: int) -> nn.Linear:
     """o = W h + b, with W drawn as Glorot & Bengio (2010) advise and b = 0.
 

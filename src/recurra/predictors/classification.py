@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from recurra.data.spellings import spellings_of
 from recurra.data.store import Encoded, Rows
 from recurra.models.classified import ClassifierOutput
-from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, softmax
+from recurra.predictors.by_length import called_by_length
+from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, pictured, softmax
 from recurra.predictors.spelling import SPELL, spelling_function, spelt_by
 from recurra.programs.inputs import Input, Recordable, Running, called
 
 
 class ClassificationPredictor(Predictor[ClassifierOutput]):
-    """Words, their spelling, n-grams, frames or two texts to classes or numbers."""
+    """Words, their spelling, n-grams, frames, pictures or two texts to classes or numbers."""
 
     def __init__(
         self,
@@ -29,14 +30,20 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
         frame_size: int | None,
         paired: bool,
         candidates: int | None,
+        channels: int | None = None,
+        stride: int = 1,
     ) -> None:
         self.kind, self.words, self.characters, self.features = kind, words, characters, features
         self.frame_size, self.paired, self.candidates = frame_size, paired, candidates
+        self.channels, self.stride = channels, stride  # of pictures, and how many of their pixels a side are one place
 
     def inputs(self, spelt: int | None) -> list[Input]:
         found = []
         if self.frame_size is not None:
             found += [Input("frames", ("B", "T", self.frame_size)), Input("lengths", ("B",), "lengths", along="T")]
+        if self.channels is not None:
+            found += [Input("pictures", ("B", self.channels, "H", "W"), "bytes")]
+            found += [Input("heights", ("B",), "lengths", along="H"), Input("widths_of", ("B",), "lengths", along="W")]
         if self.words is not None:
             found += [Input("words", ("B", "T"), "ids", below=self.words)]
             found += [Input("lengths", ("B",), "lengths", along="T")]
@@ -63,7 +70,7 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
 
         from recurra.encoders.words import Spellings
         from recurra.models.classifier import ClassifierBatch
-        from recurra.padding import Padded
+        from recurra.padding import Grid, Padded
         from recurra.pairings import Paired
 
         # Members that spell words by weights of their own do so where they read them.
@@ -73,7 +80,7 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
 
         def batch_of(tensors: Sequence[Any]) -> Any:
             given = dict(zip(names, tensors, strict=True))
-            lengths: Any = given.get("lengths")
+            lengths: Any = given.get("lengths", given.get("counts", given.get("heights")))
             return ClassifierBatch(
                 Padded(given["words"], lengths) if "words" in given else None,
                 Spellings(given["spelt"], given["places"])
@@ -83,12 +90,15 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
                 else None,
                 Padded(given["bag"], given["counts"]) if "bag" in given else None,
                 Padded(given["frames"], lengths) if "frames" in given else None,
-                given["counts"] if lengths is None else lengths,
+                lengths,
                 None,
                 None,
                 None,
                 texts=tuple(Padded(given[f"text{text}"], given[f"lengths{text}"]) for text in "12")  # type: ignore[arg-type]
                 if self.paired
+                else None,
+                pictures=Grid(given["pictures"], torch.stack([given["heights"], given["widths_of"]], dim=1))
+                if "pictures" in given
                 else None,
                 candidates=given.get("candidates"),
             )
@@ -107,7 +117,9 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
             outputs, states = model.go_on(batch_of(tensors), states)
             return {"scores": torch.stack(outputs)}, states
 
-        found = [Recordable("scores", inputs, scores)]
+        # Where pixels become one place, pictures must be so large that a smaller one stays smaller.
+        least = {} if self.channels is None else dict.fromkeys(("H", "W"), self.stride + 1)
+        found = [Recordable("scores", inputs, scores, least=least)]
         if self.refusal_of_streams(model) is None:
             found += of_stream(model.begin(), inputs, go_on)
         if len(spellings) == 1 and self.characters is not None:
@@ -125,6 +137,8 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
         found: dict[str, NDArray[Any]] = {}
         if self.frame_size is not None:
             found["frames"], found["lengths"] = padded(rows, "frames", np.float32)
+        if self.channels is not None:
+            found["pictures"], found["heights"], found["widths_of"] = pictured(rows)
         if self.words is not None:
             found["words"], found["lengths"] = padded(rows, "words", np.int64)
         if self.characters is not None:
@@ -148,7 +162,10 @@ class ClassificationPredictor(Predictor[ClassifierOutput]):
     def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[ClassifierOutput]:
         every = Rows.of(rows)
         given = self.arrays(running, every)
-        found = called(running, "scores", given)
+        lengths = given.get("lengths")
+        found = (
+            called(running, "scores", given) if lengths is None else called_by_length(running, "scores", given, lengths)
+        )
         values = self.mean(found["scores"])
         steps = (
             every.flat("steps").values

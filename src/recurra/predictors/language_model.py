@@ -13,6 +13,7 @@ from recurra.generation.generated import Manner, TextSource
 from recurra.generation.growing import Language
 from recurra.generation.writer import Writer
 from recurra.predictors.predictor import Predictor
+from recurra.predictors.trees import kind_of, leaves, refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
 from recurra.programs.searching import Begun, Wanted, searched_in_c, why_not_in_c
 from recurra.search.rules import Rules
@@ -50,17 +51,17 @@ class LanguageModelPredictor(Predictor[Output]):
     def functions(self, model: Any) -> list[Recordable]:
         from recurra.padding import Padded
 
-        start = model.start(1)
-        sizes = [field.shape[1] for field in model.flat(start)]
-        states = [Input(f"state{number}", ("B", size)) for number, size in enumerate(sizes)]
+        # A Transformer's states have all columns from the start, none of them real: so they keep their size.
+        start = model.start(1) if model.transformer is None else model.transformer.empty(1)
+        states = [
+            Input(f"state{number}", ("B", *each.shape[1:]), kind_of(each)) for number, each in enumerate(leaves(start))
+        ]
 
         def nested(tensors: Sequence[Any]) -> Any:
-            left = iter(tensors)
-            return tuple(tuple(type(each)(*(next(left) for _ in each)) for each in layer) for layer in start)
+            return refilled(start, iter(tensors))
 
         def named(found: Any) -> dict[str, Any]:
-            leaves = [field for layer in found for each in layer for field in each]
-            return {f"state{number}": leaf for number, leaf in enumerate(leaves)}
+            return {f"state{number}": leaf for number, leaf in enumerate(leaves(found))}
 
         def likelihoods(tokens: Any, lengths: Any, targets: Any, *given: Any) -> Mapping[str, Any]:
             h, found = model(Padded(tokens, lengths), nested(given))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError
 from recurra.predictors.trees import leaves, named, refilled
-from recurra.programs.c_search import Usual
 from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.searchable import Usual
 
 if TYPE_CHECKING:
     from recurra.generation.generated import Manner, TextSource
@@ -84,6 +85,16 @@ def padded(rows: Rows, field: str, dtype: type) -> tuple[NDArray[Any], NDArray[n
     """
     found = rows.flat(field)
     return found.padded(dtype), found.lengths.astype(np.int64)
+
+
+def pictured(rows: Rows) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The pictures of several rows as one array (B, C, H, W) with zeros for padding, and how high and wide they are."""
+    each = [unpacked(row["picture"], row["shape"]).transpose(2, 0, 1) for row in rows]
+    sizes = np.array([picture.shape[1:] for picture in each], np.int64).reshape(-1, 2)
+    found = np.zeros((len(each), each[0].shape[0] if each else 1, *sizes.max(0, initial=1)), np.uint8)
+    for into, picture in zip(found, each, strict=True):
+        into[:, : picture.shape[1], : picture.shape[2]] = picture
+    return found, sizes[:, 0].copy(), sizes[:, 1].copy()
 
 
 def softmax(x: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from recurra.data.extents import Extents
 from recurra.data.store import Encoded, Rows
 from recurra.errors import DataError
-from recurra.predictors.predictor import Predictor, padded
-from recurra.predictors.trees import leaves, named, refilled
-from recurra.programs.c_search import Usual
+from recurra.predictors.predictor import Predictor, padded, pictured
+from recurra.predictors.trees import kind_of, leaves, named, refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
+from recurra.programs.searchable import Usual
 from recurra.programs.searching import Begun, Wanted, searched_in_c, usual, why_not_in_c
 from recurra.search.decoding import SearchTokens, bounds, numbers_of_rows, searched_on_host
 from recurra.search.search import Hypothesis
@@ -24,12 +24,12 @@ from recurra.sequences.written import Written
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from recurra.config import Seq2SeqDecoding
+    from recurra.config import ImageModel, Seq2SeqDecoding
     from recurra.generation.describer import Draw
     from recurra.generation.generated import Manner, TextSource
     from recurra.search.tree import Tree
 
-TRIED = {"B": (2, 3, 5, 4), "S": (7, 4, 9, 11), "X": (3, 5, 2, 6)}
+TRIED = {"B": (2, 3, 5, 4), "S": (7, 4, 9, 11), "X": (3, 5, 2, 6), "H": (80, 200, 310, 470), "W": (330, 90, 150, 580)}
 """Sizes of batches from which the shapes of states are told."""
 
 
@@ -55,17 +55,31 @@ class Writes(Protocol):
 
 
 class ToSequencePredictor(Predictor[Written]):
-    """Tokens, frames or vectors to tokens.
+    """Tokens, frames, vectors or pictures to tokens.
 
-    start    source (B, S), lengths -> the states before the first token, and what stays the same for all of them
+    start    source (B, S), lengths -> the states before the first token, and what stays the same for all of them;
+             or of pictures (B, C, H, W), heights, widths
     step     tokens (B·K,), states, what stays the same -> log p of what comes next (B·K, V), and states
     """
 
+    is_aligned = False
+    """Whether each token of an answer stands at places of the source."""
+
     def __init__(
-        self, task: Writes, *, source: int | None, frames: int | None, tokens: int, start: int, copies: bool
+        self,
+        task: Writes,
+        *,
+        source: int | None,
+        frames: int | None,
+        tokens: int,
+        start: int,
+        copies: bool,
+        image: ImageModel | None = None,
+        channels: int | None = None,
     ) -> None:
         self.task, self.source, self.frames, self.tokens = task, source, frames, tokens
         self.first, self.copies = start, copies  # whether places of the source have names in the target
+        self.image, self.channels = image, channels  # of pictures
 
     # What is recorded
 
@@ -73,20 +87,19 @@ class ToSequencePredictor(Predictor[Written]):
         import torch
 
         from recurra.models.seq2seq import PairBatch
-        from recurra.padding import Padded
+        from recurra.padding import Grid, Padded
 
-        inputs = [
-            Input("source", ("B", "S"), "ids", below=self.source)
-            if self.source is not None
-            else Input("source", ("B", "S", self.frames or 1)),
-            Input("lengths", ("B",), "lengths", along="S"),
-        ]
+        if self.image is not None:
+            refuse_columns(model)
+        inputs = self.of_source()
         if self.copies:
             inputs += [Input("copied", ("B", "S"), "copies", below=self.tokens, along="X"), Input("extra", ("X",))]
 
-        def begun(source: Tensor, lengths: Tensor, *copied: Tensor) -> tuple[Any, Any]:
+        def begun(source: Tensor, *others: Tensor) -> tuple[Any, Any]:
+            copied = others[1:] if self.image is None else ()
             extra = copied[1].shape[0] if copied else 0
-            batch = PairBatch(Padded(source, lengths), None, copied[0] if copied else None, extra)
+            read = Padded(source, others[0]) if self.image is None else Grid(source, torch.stack(others, dim=1))
+            batch = PairBatch(read, None, copied[0] if copied else None, extra)
             _, state, fixed = model.start(batch)
             return bare(state), fixed
 
@@ -100,8 +113,10 @@ class ToSequencePredictor(Predictor[Written]):
         sample_state, sample_fixed = begun(*self.drawn(0))
         is_tied = len(leaves(sample_fixed)) > 0
         rows = "B*K" if is_tied else "N"
+        # What has no columns before the first token has one more after each: keys and values of a Transformer.
         of_states = [
-            Input(f"state{number}", (rows, *shape[1:]), kind) for number, (shape, kind) in enumerate(shapes[0])
+            Input(f"state{number}", (rows, *("P" if size == 0 else size for size in shape[1:])), kind)
+            for number, (shape, kind) in enumerate(shapes[0])
         ]
         of_fixed = [Input(f"fixed{number}", shape, kind) for number, (shape, kind) in enumerate(shapes[1])]
         tokens = Input("tokens", (rows,), "ids", below=self.tokens)
@@ -109,7 +124,7 @@ class ToSequencePredictor(Predictor[Written]):
         if self.copies:
             tokens, extra = Input("tokens", (rows,), "copies", below=self.tokens, along="X"), [Input("extra", ("X",))]
             of_fixed = [
-                each._replace(kind="copies", below=self.tokens, along="X") if each.kind == "ids" else each
+                each._replace(kind="copies", below=self.tokens, along="X") if each.kind == "counts" else each
                 for each in of_fixed
             ]
 
@@ -121,13 +136,42 @@ class ToSequencePredictor(Predictor[Written]):
             found = {"log_p": log_p, **named("state", bare(after))}
             return {**found, **({} if after.weights is None else {"weights": after.weights})}
 
-        return [Recordable("start", inputs, start), Recordable("step", [tokens, *of_states, *of_fixed, *extra], step)]
+        return [
+            Recordable("start", inputs, start, least=self.least(model)),
+            Recordable("step", [tokens, *of_states, *of_fixed, *extra], step),
+        ]
+
+    def of_source(self) -> list[Input]:
+        """The source and its lengths, as `start` takes them."""
+        if self.image is not None:
+            pictures = Input("source", ("B", self.channels or 1, "H", "W"), "bytes")
+            sides = {"heights": "H", "widths": "W"}
+            return [pictures, *(Input(name, ("B",), "lengths", along=side) for name, side in sides.items())]
+        return [
+            Input("source", ("B", "S"), "ids", below=self.source)
+            if self.source is not None
+            else Input("source", ("B", "S", self.frames or 1)),
+            Input("lengths", ("B",), "lengths", along="S"),
+        ]
+
+    def least(self, model: Any) -> dict[str, int]:
+        """How long sources that are recorded must be at least: where steps or pixels become one place, so long that a
+        shorter row stays shorter."""
+        from recurra.encoders.pyramid import Pyramid
+
+        if self.image is not None:
+            return dict.fromkeys(("H", "W"), 2 ** len(self.image.widths) + 1)
+        layers = [len(each.layers) for each in model.modules() if isinstance(each, Pyramid)]
+        return {"S": 2 ** (max(layers) - 1) + 1} if layers else {}
 
     def drawn(self, number: int) -> list[Any]:
         """Inputs of `start` of certain sizes."""
         import torch
 
-        B, S, X = (TRIED[name][number] for name in "BSX")
+        B, S, X, H, W = (TRIED[name][number] for name in "BSXHW")
+        if self.image is not None:
+            pictures = torch.zeros(B, self.channels or 1, H, W, dtype=torch.uint8)
+            return [pictures, torch.full((B,), H), torch.full((B,), W)]
         source = torch.zeros(B, S, dtype=torch.long) if self.source is not None else torch.zeros(B, S, self.frames or 1)
         found = [source, torch.full((B,), S)]
         return [*found, torch.zeros(B, S, dtype=torch.long), torch.zeros(X)] if self.copies else found
@@ -138,11 +182,9 @@ class ToSequencePredictor(Predictor[Written]):
 
         with torch.no_grad():
             trees = [begun(*self.drawn(number)) for number in range(4)]
-        from recurra.programs.sizes import Size
-        from recurra.programs.solving import NotExportable, Sizes
+        from recurra.programs.solving import NotExportable
 
-        sizes = Sizes({name: TRIED[name] for name in ("B", "S", *(["X"] if self.copies else []))})
-        names: dict[str, str] = {}
+        names: dict[tuple[int, ...], str] = {}
         found = []
         for part in range(2):
             each = [leaves(tree[part]) for tree in trees]
@@ -150,18 +192,15 @@ class ToSequencePredictor(Predictor[Written]):
             for tensors in zip(*each, strict=True):
                 dims: list[str | int] = []
                 for number, values in enumerate(zip(*(tensor.shape for tensor in tensors), strict=True)):
-                    size = sizes.solved(values)
-                    if size.constant is not None:
-                        dims.append(size.constant)
-                    elif size == Size.named("B") and number == 0:
+                    if len(set(values)) == 1:
+                        dims.append(values[0])
+                    elif values == TRIED["B"] and number == 0:
                         dims.append("B")
                     else:
-                        dims.append(names.setdefault(str(size), f"M{len(names)}"))
+                        dims.append(names.setdefault(values, f"M{len(names)}"))
                 if not dims or dims[0] != "B":
                     raise NotExportable("it keeps something for all rows together")
-                kind = "flags" if tensors[0].dtype == torch.bool else "numbers"
-                kind = "ids" if not tensors[0].is_floating_point() and kind == "numbers" else kind
-                shapes.append((tuple(dims), kind))
+                shapes.append((tuple(dims), kind_of(tensors[0])))
             found.append(shapes)
         return found
 
@@ -172,6 +211,9 @@ class ToSequencePredictor(Predictor[Written]):
 
     def given(self, every: Rows) -> dict[str, NDArray[Any]]:
         """Rows as the inputs of `start`."""
+        if self.image is not None:
+            source, heights, widths = pictured(every)
+            return {"source": source, "heights": heights, "widths": widths}
         source, lengths = padded(
             every, "frames" if self.source is None else "source", np.float32 if self.source is None else np.int64
         )
@@ -194,10 +236,7 @@ class ToSequencePredictor(Predictor[Written]):
         given = self.given(Rows.of([row] * len(draws)))
         begun = called(running, "start", given)
         search, decoding = Decoding(running, begun, given.get("extra")), self.task.settings.decoding
-        source, lengths, elements = given["source"], given["lengths"], self.elements(given)
-        return self.searched(
-            search, decoding, source, lengths, elements, watch=False, mask=begun.get("mask"), draws=draws
-        )
+        return self.searched(search, decoding, given, watch=False, mask=begun.get("mask"), draws=draws)
 
     def hypotheses(self, running: Running, row: Encoded, *, record: list[Tree] | None = None) -> list[Hypothesis]:
         """What the search finds for one source, best first; a beam writes its way down in `record`."""
@@ -207,9 +246,7 @@ class ToSequencePredictor(Predictor[Written]):
         [found] = self.searched(
             search,
             self.task.settings.decoding,
-            given["source"],
-            given["lengths"],
-            self.elements(given),
+            given,
             watch=False,
             mask=begun.get("mask"),
             record=record,
@@ -230,7 +267,6 @@ class ToSequencePredictor(Predictor[Written]):
     def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Written]:
         every, decoding = Rows.of(rows), self.task.settings.decoding
         given = self.given(every)
-        source, lengths = given["source"], given["lengths"]
         begun = called(running, "start", given)
         is_given = decoding.search == "given"
         golds: list[tuple[float, int] | None] = [None] * len(rows)
@@ -244,35 +280,53 @@ class ToSequencePredictor(Predictor[Written]):
             )
         is_shown = (detail or not every.has("target")) and not is_given
         watch = is_shown and self.task.attends and "mask" in begun
-        extents = Extents([(1, int(n)) for n in begun["mask"].sum(1)], None) if watch else None
+        extents = self.extents(given, begun) if watch or (is_shown and self.is_aligned) else None
         found: list[list[Hypothesis]] = [[] for _ in rows]
         if not is_given:
-            elements, mask = self.elements(given), begun.get("mask")
-            found = self.searched(search, decoding, source, lengths, elements, watch=watch, mask=mask)
+            found = self.searched(search, decoding, given, watch=watch, mask=begun.get("mask"))
+            found = self.shown(found, begun) if is_shown else found
         return self.task.written(found, golds, extents)
+
+    def shown(self, found: list[list[Hypothesis]], begun: Mapping[str, NDArray[Any]]) -> list[list[Hypothesis]]:
+        """What was found with what is shown of it beside where each token looked."""
+        return found
+
+    def extents(self, given: Mapping[str, NDArray[Any]], begun: Mapping[str, NDArray[Any]]) -> Extents | None:
+        """How many places each source has that a token can look at; None where there is no mask of them."""
+        if self.image is not None:
+            stride = 2 ** len(self.image.widths)
+            sides = (-(-given[name] // stride) for name in ("heights", "widths"))
+            return Extents(
+                [*zip(*(side.tolist() for side in sides), strict=True)], -(-given["source"].shape[3] // stride)
+            )
+        return Extents([(1, int(n)) for n in begun["mask"].sum(1)], None) if "mask" in begun else None
 
     def searched(
         self,
         search: Decoding,
         decoding: Seq2SeqDecoding,
-        source: NDArray[Any],
-        lengths: NDArray[np.int64],
-        elements: Sequence[int] | None,
+        given: Mapping[str, NDArray[Any]],
         *,
         watch: bool,
         mask: NDArray[np.bool_] | None,
         record: list[Tree] | None = None,
         draws: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
+        source, rows = given["source"], len(given["source"])
+        lengths = None if self.image is not None else given["lengths"].tolist()
         most, rules = bounds(
-            decoding, self.task.search_tokens, rows=len(lengths), source_lengths=lengths.tolist(), elements=elements
+            decoding, self.task.search_tokens, rows=rows, source_lengths=lengths, elements=self.elements(given)
         )
         ends = [self.task.search_tokens.end]
-        real = [row[:length] for row, length in zip(source, lengths.tolist(), strict=True)]
+        if lengths is None:
+            sides = zip(given["heights"].tolist(), given["widths"].tolist(), strict=True)
+            real = [row[:, :height, :width] for row, (height, width) in zip(source, sides, strict=True)]
+        else:
+            real = [row[:length] for row, length in zip(source, lengths, strict=True)]
         numbers = numbers_of_rows(real) if decoding.search == "sampling" else []
         if draws is not None:
             numbers = [*map(operator.add, numbers, draws)]
-        tokens = np.full(len(lengths), self.first, np.int64)
+        tokens = np.full(rows, self.first, np.int64)
         is_watched = watch or decoding.coverage_penalty > 0
         places = mask if decoding.coverage_penalty else None
         wanted = Wanted.by(
@@ -328,6 +382,19 @@ class Decoding:
             tokens = targets[:, t]
             found[:, t] = np.take_along_axis(log_p, tokens[:, None], 1)[:, 0]
         return found
+
+
+def refuse_columns(model: Any) -> None:
+    """A NotExportable for attention that must know how many columns a picture has, which is recorded as one number."""
+    from recurra.attention import Attention
+    from recurra.programs.solving import NotExportable
+
+    for each in model.modules():
+        if isinstance(each, Attention) and (each.location is not None or len(each.terms)):
+            raise NotExportable(
+                "this model cannot be exported: its attention has a location or terms, which go by rows and columns "
+                "of pictures (model.attention)."
+            )
 
 
 def bare(state: Any) -> Any:

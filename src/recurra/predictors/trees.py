@@ -16,6 +16,11 @@ def named(name: str, tree: Any) -> dict[str, Any]:
     return {f"{name}{number}": leaf for number, leaf in enumerate(leaves(tree))}
 
 
+def kind_of(leaf: Any) -> str:
+    """As which kind of input a state is given: numbers, flags, or counts of what was read."""
+    return "flags" if str(leaf.dtype) == "torch.bool" else "numbers" if leaf.is_floating_point() else "counts"
+
+
 def refilled(tree: Any, tensors: Any) -> Any:
     """The same tuples with other tensors."""
     if isinstance(tree, tuple):

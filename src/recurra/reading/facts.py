@@ -359,8 +359,8 @@ def facts_in_words(data: ForecastingData, facts: Facts) -> str:
         if columns := getattr(data, role):
             said.append(f"{about}: {', '.join(columns)}")
     if words := [f"{name} ({len(facts.words[name]):,})" for name in data.words]:
-        said.append(f"names: {', '.join(words)}")
-    if facts.by_series:
+        said.append(f"categories: {', '.join(words)}")
+    if facts.by_series and counts["series"] > 1:
         said.append(f"each of {counts['series']:,} series is scaled by itself")
     return "".join(f"; {each}" for each in said)
 

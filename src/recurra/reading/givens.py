@@ -24,7 +24,6 @@ from recurra.reading.pairs import text_of
 from recurra.reading.parts import drawn
 from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
-from recurra.settings import name_of
 
 SHORT = 40
 """A text of so many letters at most is written letter by letter."""
@@ -81,14 +80,6 @@ def with_columns(data: Vec2SeqData) -> Vec2SeqData:
     elif mostly(lambda text: len(text) <= SHORT, seen):
         tokens = "characters"
     return dataclasses.replace(data, target=dataclasses.replace(data.target, tokens=tokens))
-
-
-def are_short(data: Vec2SeqData) -> bool:
-    """Whether texts are cut into words but mostly have fewer than the four of which BLEU makes its score."""
-    if name_of(data.target.tokens) not in ("words", "subwords"):
-        return False
-    seen = [given.target or "" for given in islice(givens(data.files("train")[:1], data), LOOKED_AT)]
-    return mostly(lambda text: len(text.split()) < 4, seen)
 
 
 def is_formula(text: str) -> bool:

@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recurra.metrics.spans import spans
+from recurra.text.tokens_of_text import tokens_of_text
 from recurra.text.written import Token, Written
 
 _WORD = re.compile(r"\S+")
 
 
-def words_in(line: str) -> Written:
-    """A line with words that are separated by blanks; it has at least one.
+def words_in(line: str, cut: str | None = "blanks") -> Written:
+    """A line with words that are separated by blanks, or also by signs; it has at least one.
 
     >>> words_in(" a  bc").word_places()
     [(1, 2), (4, 6)]
+    >>> words_in("in Oslo.", "signs").forms
+    ['in', 'Oslo', '.']
     """
-    places = [match.span() for match in _WORD.finditer(line)]
+    places = tokens_of_text(line) if cut == "signs" else [match.span() for match in _WORD.finditer(line)]
     first, last = places[0][0], places[-1][1]
     tokens = tuple(Token(start - first, end - first) for start, end in places)
     return Written(line[first:last], tokens, start=first)

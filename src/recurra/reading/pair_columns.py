@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recurra.data.excerpt import whole
 from recurra.data.files import parallel_files
 from recurra.data.formats import reader, rows
 from recurra.data.roles import pair_roles, usual
@@ -90,7 +91,7 @@ def as_trained(path: str | Path, data: Seq2SeqData) -> Seq2SeqData:
     is_one = len(parallel_files(path)) == 1
     if data.columns is not None or not is_one or not reader(path, data.format).is_table:
         return data
-    first = next(pair_rows(path, data))
+    first = next(pair_rows(whole(path), data))
     columns = [data.frames or str(data.source.column), str(data.target.column), *(data.features or ())]
     if not _is_nameless(first) or len(first.values) != len(columns):
         return data

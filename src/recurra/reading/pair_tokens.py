@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from recurra.config import Seq2SeqData, Text
-from recurra.settings import Part, SettingError
+from recurra.settings import Part, SettingError, name_of
 
 LOOKED_AT = 1000
 """Texts of a side that are looked at."""
@@ -18,6 +19,7 @@ ENOUGH = 5000
 MOSTLY = 0.75
 LONGEST_WORD = 30
 LONGEST_SYMBOL = 4
+BLEU_WORDS = 4
 
 T = TypeVar("T")
 
@@ -72,6 +74,17 @@ def is_spelt(symbols: str, text: str) -> bool:
     """
     parts = symbols.split()
     return len(parts) >= 2 * max(1, len(text.split())) and mostly(_is_symbol, parts)
+
+
+def are_short(tokens: Part, texts: Iterable[str]) -> bool:
+    """Whether texts are cut into words but mostly have fewer than the four of which BLEU makes its score.
+
+    >>> are_short("words", ["a red square"]), are_short("words", ["a small red square"])
+    (True, False)
+    """
+    if name_of(tokens) not in ("words", "subwords"):
+        return False
+    return mostly(lambda text: len(text.split()) < BLEU_WORDS, list(islice(texts, LOOKED_AT)))
 
 
 def _is_symbol(part: str) -> bool:

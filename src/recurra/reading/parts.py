@@ -39,7 +39,9 @@ def drawn(
             is_empty = False
             yield example
     if is_empty:
-        raise nothing_left(parts, f"{len(order):,} example{'s' * (len(order) != 1)}")
+        different = len(set(order))
+        equal = f" ({different:,} different: equal ones stay together)" if different < len(order) else ""
+        raise nothing_left(parts, f"{len(order):,} example{'s' * (len(order) != 1)}{equal}")
 
 
 def nothing_left(parts: Sequence[FilePart], what: str) -> DataError:

@@ -83,6 +83,20 @@ def sent_picture(value: Any, image: ImageData, folder: str = "") -> object:
     return f"data:image/png;base64,{b64encode(write_png(drawn)).decode()}"
 
 
+def asked_as(sample: Any) -> Any:
+    """A sample as `predict` takes it: a picture in a data URL as its rows of pixels."""
+    start, _, content = sample.partition(",") if isinstance(sample, str) else ("", "", "")
+    if start != "data:image/png;base64":
+        return sample
+    from base64 import b64decode
+
+    from recurra.data.images import image_of
+
+    picture = image_of(b64decode(content), "a sample")
+    # Pixels that are 0 or 1 alone would be taken for black and white.
+    return (picture if picture.max(initial=0) > 1 else picture * 0).tolist()
+
+
 def _strokes(value: Any) -> list[Any]:
     """Strokes as [[x, …], [y, …]], whether or not they were lists of points."""
     strokes = [np.asarray(stroke) for stroke in value]

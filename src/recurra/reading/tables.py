@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recurra.config.common import Data
+from recurra.data.excerpt import whole
 from recurra.data.files import extension, parallel_files
 from recurra.data.formats import reader, rows
 from recurra.errors import DataError, RecurraError
@@ -59,7 +60,7 @@ def with_header(path: str | Path, data: Data, *named: str | None) -> Part | None
     options: dict[str, Any] = dict(format) if isinstance(format, dict) else {"name": format or extension(path)}
     if "header" in options:
         return options
-    first = next(rows(path, format={**options, "header": False}))
+    first = next(rows(whole(path), format={**options, "header": False}))
     return {**options, "header": True} if known & {str(cell).strip() for cell in first.values.values()} else format
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
+from recurra.analysis.widths import other_sizes
 from recurra.training.log import Line, TrainLine, ValidLine
 from recurra.views.lines import IN_TURN, Curve, Lines, Panel, Point, drawable, smoothed
 from recurra.views.page import page, section, table_in_html, write_whole
@@ -100,10 +101,13 @@ def _numbers(values: Sequence[float]) -> str:
 
 def about(found: CellRuns) -> str:
     """What was compared, in a sentence."""
-    same = "about as many parameters as the first" if found.equal == "parameters" else "the same hidden size"
+    same, but = "the same hidden size", ""
+    if found.equal == "parameters":
+        same = "about as many parameters as the first"
+        but = other_sizes([(run.name, run.hidden, run.parameters) for run in found.runs])
     from_seeds = f", from {found.seeds} seeds (means ± standard deviations)" if found.seeds > 1 else ""
     return (
-        f"{found.task} on {found.data}: every cell has {same}, and is trained with the same settings and "
+        f"{found.task} on {found.data}: every cell has {same}{but}, and is trained with the same settings and "
         f"budget{from_seeds}."
     )
 

@@ -59,6 +59,13 @@ class Comparison(NamedTuple):
     level: float = LEVEL
     resamples: int = RESAMPLES
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what stands on the page of `recurra compare --out`."""
+        from recurra.reports.comparison_page import pieces
+        from recurra.views.page import in_notebook
+
+        return in_notebook("\n".join(pieces(self)))
+
     def json(self) -> dict[str, Any]:
         """As JSON has it: what is no number is left out."""
         return {

@@ -30,11 +30,15 @@ def as_text(comparison: Comparison) -> str:
 
 def as_page(comparison: Comparison) -> str:
     """The same as one page of HTML, with the picture."""
+    title = " beside ".join(run.name for run in comparison.runs)
+    return page(title, [f"<h1>{escape(title)}</h1>", *pieces(comparison)])
+
+
+def pieces(comparison: Comparison) -> list[str]:
+    """What stands on that page below its title."""
     by = comparison.by_length
     descriptions = "".join(f"<dt>{escape(run.name)}</dt><dd>{escape(run.description)}</dd>" for run in comparison.runs)
-    title = " beside ".join(run.name for run in comparison.runs)
-    pieces = [
-        f"<h1>{escape(title)}</h1>",
+    return [
         f'<p class="soft">{escape(headline(comparison))}</p>',
         *(f"<p>{escape(note)}</p>" for note in comparison.notes),
         section("Runs", f'<dl class="pairs">{descriptions}</dl>'),
@@ -45,7 +49,6 @@ def as_page(comparison: Comparison) -> str:
         ),
         section(f"{by.score} by length", by.view().figure()) if by is not None else "",
     ]
-    return page(title, pieces)
 
 
 def write(comparison: Comparison, path: Path) -> None:

@@ -15,7 +15,7 @@ from recurra.analysis.extraction import Extracted, extracted
 from recurra.analysis.memory_problems import AssociativeRecall, CopyBits, RepeatCopy
 from recurra.analysis.problems import Adding, Answering, CopyMemory, Problem, Progress, learn, network_for
 from recurra.analysis.tracking import MULTIPLES, Tracking
-from recurra.analysis.widths import size_of, width_for
+from recurra.analysis.widths import other_sizes, size_of, width_for
 from recurra.cells import Spec
 from recurra.errors import ConfigError
 from recurra.named import choose
@@ -250,9 +250,13 @@ def about(found: Lab) -> str:
     unit = MEMORY[found.problem][2] if found.problem in MEMORY else "nats a step"
     over = f"T = {found.length}" if found.problem in MEMORY else f"words of 1 to {found.length} symbols"
     seeds = f"; the best of {found.seeds} seeds" if found.seeds > 1 else ""
+    size = f"hidden {found.hidden}"
+    if any(course.hidden != found.hidden for course in found.courses):
+        sizes = [(course.name, course.hidden, course.parameters) for course in found.courses]
+        size = f"{size} for the first cell, about as many parameters for the others{other_sizes(sizes)}"
     return (
         f"{found.problem}: {PROBLEMS[found.problem]}, {over}; {unit} on new sequences, "
-        f"{found.without_memory:.5f} for a model without memory; hidden {found.hidden}, 32 rows, "
+        f"{found.without_memory:.5f} for a model without memory; {size}, 32 rows, "
         f"Adam {found.learning_rate:g}, clip 1{seeds}."
     )
 

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 
 from recurra.manifest import committing
-from recurra.reports.curves import learning_curves, losses_apart
 from recurra.reports.purpose import commands, data_table, purpose, python
 from recurra.reports.summary import Run, listed, within
+from recurra.training.curves import learning_curves, losses_apart
 from recurra.training.log import EventLine
 from recurra.views.page import page, section, table_in_html, write_whole
 from recurra.views.table import Table, in_cell, in_words

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from html import escape
 from typing import NamedTuple, final
 
+from recurra.views.page import table_in_html
 from recurra.views.table import Table
 
 
@@ -24,6 +26,15 @@ class Scores(NamedTuple):
         if other is None or value != value:
             return other is None
         return value > other if self.higher_is_better else value < other
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the scores, that which decides first, and the tables folded away."""
+        names = sorted(self.values, key=lambda name: name != self.first)
+        pieces = [table_in_html(Table(["score", "value"], [[name, self.values[name]] for name in names]))]
+        pieces += [f'<p class="soft">{escape(note)}</p>' for note in self.notes]
+        for title, table in self.tables.items():
+            pieces.append(f"<details><summary>{escape(title)}</summary>{table_in_html(table)}</details>")
+        return "\n".join(pieces)
 
 
 @final

@@ -60,10 +60,10 @@ def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tupl
 
     A token such as (NP is closed by )NP or, where there is none, by ).
     """
-    from recurra.metrics.brackets import MIRRORED, closes, opens
-
     if decoding.brackets == "free":
         return Brackets(), ()
+    from recurra.metrics.brackets import MIRRORED, closes, opens
+
     vocabulary = target.vocabulary
     known = [token for token in vocabulary.tokens if token not in vocabulary.specials]
     pairs, never = [], []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
 
@@ -18,6 +19,7 @@ from recurra.errors import DataError
 from recurra.named import did_you_mean
 from recurra.reading.pair_columns import place_of
 from recurra.reading.pairs import pairs
+from recurra.reading.pieces import over_pieces
 from recurra.text import END, START, UNKNOWN, Tokenizer, Vocabulary, load_tokenizer, tokenizer
 from recurra.text.json_file import read_json, write_json
 
@@ -82,32 +84,29 @@ class PairTexts:
         self._copied = _copies(source, target)
 
     @classmethod
-    def of(cls, data: Seq2SeqData, *, points: bool = False) -> PairTexts:
-        """What the training files hold; columns and tokens are named. What points at the source writes nothing else."""
+    def of(cls, data: Seq2SeqData, *, points: bool = False, base: PairTexts | None = None) -> PairTexts:
+        """What the training files hold; columns and tokens are named. What points at the source writes nothing else.
+
+        Of a base, which another run has learned, tokenizers, tokens and scales stay as they are.
+        """
         files = data.files("train")
+        kept_source, kept_target = (None, None) if base is None else (base.source, base.target)
         if points:
             target = Side(tokenizer("symbols"), Vocabulary.counted({}, specials=SPECIALS))
-            return cls._with_target(data, target)
         if data.frames is not None:
-            return cls(None, learned_side("target", data.target, files, (), lambda: _targets(data)), _scale(data))
+            if not points:
+                texts = partial(_targets, data)
+                target = learned_side("target", data.target, files, (), texts, data.format, kept_target)
+            return cls(None, target, _scale(data, None if base is None else base.frames))
         marked = _marked(data)
         if data.joint:
-            both = learned_side(
-                "source", data.source, files, marked, lambda: itertools.chain(_sources(data), _targets(data))
-            )
+            kept = kept_source if base is not None and base.joint else None
+            both = learned_side("source", data.source, files, marked, partial(_both, data), data.format, kept)
             return cls(both, both)
-        return cls(
-            learned_side("source", data.source, files, marked, lambda: _sources(data)),
-            learned_side("target", data.target, files, (), lambda: _targets(data)),
-        )
-
-    @classmethod
-    def _with_target(cls, data: Seq2SeqData, target: Side) -> PairTexts:
-        """What the sources of the training files hold, beside a target that needs no look at them."""
-        files = data.files("train")
-        if data.frames is not None:
-            return cls(None, target, _scale(data))
-        return cls(learned_side("source", data.source, files, _marked(data), lambda: _sources(data)), target)
+        source = learned_side("source", data.source, files, marked, partial(_sources, data), data.format, kept_source)
+        if not points:
+            target = learned_side("target", data.target, files, (), partial(_targets, data), data.format, kept_target)
+        return cls(source, target)
 
     @property
     def joint(self) -> bool:
@@ -254,13 +253,13 @@ def _file(what: str, side: str) -> str:
     return f"{what}.{side}.json" if side else f"{what}.json"
 
 
-def _scale(data: Seq2SeqData) -> Normal:
-    """Mean and spread of each column of the frames in training."""
+def _scale(data: Seq2SeqData, base: Normal | None = None) -> Normal:
+    """Mean and spread of each column of the frames in training, or those of a base with as many columns."""
     files, scale = data.files("train"), Normal.counted()
     for pair in pairs(files, data):
         assert pair.frames is not None
         scale.add(pair.frames, place_of(files[pair.file], pair.line))
-    return scale.finished()
+    return scale.finished().or_kept(base)
 
 
 def _marked(data: Seq2SeqData) -> tuple[str, ...]:
@@ -271,33 +270,58 @@ def _marked(data: Seq2SeqData) -> tuple[str, ...]:
     return tuple(feature_token(name) for name in sorted(features, key=lambda name: (-features[name], name)))
 
 
-def _sources(data: Seq2SeqData) -> Iterator[str]:
-    return (text for pair in pairs(data.files("train"), data) for text in pair.source)
+def _sources(data: Seq2SeqData, files: Sequence[str]) -> Iterator[str]:
+    return (text for pair in pairs(files, data) for text in pair.source)
 
 
-def _targets(data: Seq2SeqData) -> Iterator[str]:
-    return (pair.target or "" for pair in pairs(data.files("train"), data))
+def _targets(data: Seq2SeqData, files: Sequence[str]) -> Iterator[str]:
+    return (pair.target or "" for pair in pairs(files, data))
+
+
+def _both(data: Seq2SeqData, files: Sequence[str]) -> Iterator[str]:
+    return itertools.chain(_sources(data, files), _targets(data, files))
+
+
+def _counted(
+    cut: Tokenizer, lowercase: bool, texts: Callable[[Sequence[str]], Iterable[str]], files: Sequence[str]
+) -> Counter[str]:
+    """The tokens of the texts of some files."""
+    counts: Counter[str] = Counter()
+    for text in texts(files):
+        counts.update(cut.split(text.lower() if lowercase else text))
+    return counts
 
 
 def learned_side(
-    side: str, settings: Text, files: Sequence[str], features: Sequence[str], texts: Callable[[], Iterable[str]]
+    side: str,
+    settings: Text,
+    files: Sequence[str],
+    features: Sequence[str],
+    texts: Callable[[Sequence[str]], Iterable[str]],
+    format: str | Mapping[str, object] | None,
+    base: Side | None = None,
 ) -> Side:
-    """The tokenizer and the vocabulary of one side, or of both."""
+    """The tokenizer and the vocabulary of one side, or of both; `texts` are those of some files.
 
-    def read() -> Iterator[str]:
-        return (text.lower() if settings.lowercase else text for text in texts())
-
+    Those of a base that is cut the same way are kept.
+    """
     from recurra.text import Subwords
 
-    cut = tokenizer(settings.tokens).trained(read())
+    cut = tokenizer(settings.tokens)
+    base = base if base is not None and base.tokenizer.name == cut.name else None
+    if base is None:
+        cut = cut.trained(text.lower() if settings.lowercase else text for text in texts(files))
+    else:
+        cut = base.tokenizer
     counts: Counter[str] = Counter()
-    for text in read():
-        counts.update(cut.split(text))
+    for found in over_pieces(files, format, partial(_counted, cut, settings.lowercase, texts)):
+        counts.update(found)
     most_frequent = counts.most_common(1)
     if isinstance(cut, Subwords) and settings.min_count == 1:
         for piece in cut.pieces:  # dropout can cut a text into pieces that it has not otherwise
             counts[piece] = max(1, counts[piece])
-    vocabulary = Vocabulary.counted(
+    learn = Vocabulary.counted if base is None else base.vocabulary.extended
+    vocabulary = learn(
         counts, specials=(*SPECIALS, *features), min_count=settings.min_count, max_size=settings.max_size
     )
     if most_frequent and len(vocabulary) == len(vocabulary.specials):

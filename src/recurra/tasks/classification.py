@@ -91,6 +91,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     Settings: ClassVar[type] = ClassificationSettings
     name: ClassVar[str] = "classification"
+    reads_apart: ClassVar[bool] = True
 
     def __init__(
         self, settings: ClassificationSettings, learned: Learned, features: CharacterFeatures | None = None
@@ -167,7 +168,15 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @classmethod
     def prepared(cls, settings: ClassificationSettings) -> Self:
-        learned = Learned.of(settings.data)
+        return cls._with(settings, Learned.of(settings.data))
+
+    @classmethod
+    def prepared_from(cls, settings: ClassificationSettings, base: Self) -> Self:
+        return cls._with(settings, Learned.of(settings.data, base.learned))
+
+    @classmethod
+    def _with(cls, settings: ClassificationSettings, learned: Learned) -> Self:
+        """The task with what was learned, and with the features that its settings name."""
         features = None
         if settings.model.features:
             reads_words = learned.frames is None and learned.tokenizer.name == "words"
@@ -470,7 +479,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         from recurra.models.classifier import recurring_examples
 
         found = recurring_examples(batch)
-        labels = {"label": batch.labelled, "labels": len(batch.steps)}.get(self.kind)
+        labels = {"label": batch.known, "labels": len(batch.steps)}.get(self.kind)
         if batch.targets is not None and self.kind == "targets":
             labels = batch.targets.numel()
         return None if found is None or labels is None else Recurring(found, labels)
@@ -484,8 +493,6 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
         if self.features is not None:
             raise ConfigError(NO_FEATURES)
-        if self.is_pictured:
-            raise ConfigError("models that classify pictures cannot be exported yet.")
         if self.frames is not None and self.reads_gaps:
             raise ConfigError("models that read which numbers of a series are missing cannot be exported yet.")
         return ClassificationPredictor(
@@ -496,6 +503,8 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
             frame_size=None if self.frames is None else self.frame_size,
             paired=self.is_paired,
             candidates=len(self.labels) if self.settings.model.candidates == "text" else None,
+            channels=self.settings.data.image.channels if self.is_pictured else None,
+            stride=2 ** len(self.settings.model.image.widths),
         )
 
     def offline(self) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import ClassificationSettings, LanguageModelSettings, TaggingSettings
+from recurra.config import ClassificationSettings, LanguageModelData, LanguageModelSettings, TaggingSettings
 from recurra.config.forcing import Forcing
 from recurra.config.given import Given
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
@@ -26,6 +26,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.manifest import digest_of, read_manifest, seal, verify
 from recurra.opening import read_file
 from recurra.reading.asked import is_like, read_by
+from recurra.reading.pieces import over_pieces
 from recurra.reading.samples import beginnings, spread
 from recurra.reading.tables import task_rows
 from recurra.reading.texts import Passage, passages, text_of, with_column
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from recurra.analysis.gates import Stack
     from recurra.analysis.probabilities import Probabilities
     from recurra.analysis.saliency import Probe
+    from recurra.data.mixed import Mixed
     from recurra.generation.generated import Manner
     from recurra.generation.writer import Writer
     from recurra.models.character_features import CharacterFeatures, CharacterReader
@@ -113,11 +115,26 @@ class Scored(NamedTuple):
         return math.exp(self.nll) if self.nll < 700 else math.inf
 
 
+def _lines(data: LanguageModelData, files: Sequence[str]) -> Iterator[str]:
+    """The lines of the text of some files."""
+    for passage in passages(files, data):
+        yield from (passage.text.lower() if data.text.lowercase else passage.text).split(NEWLINE)
+
+
+def _counted(data: LanguageModelData, split: Tokenizer, files: Sequence[str]) -> Counter[str]:
+    """The tokens of the text of some files."""
+    counts: Counter[str] = Counter()
+    for line in _lines(data, files):
+        counts.update(split.split(line))
+    return counts
+
+
 class LanguageModel(Task[Passage, "TextBatch", Scored]):
     """Words, characters or pieces of words, each predicted from those before it."""
 
     Settings: ClassVar[type] = LanguageModelSettings
     name: ClassVar[str] = "language_model"
+    reads_apart: ClassVar[bool] = True
 
     def __init__(self, settings: LanguageModelSettings, split: Tokenizer, vocabulary: Vocabulary) -> None:
         self.settings = settings
@@ -146,22 +163,28 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     @classmethod
     def prepared(cls, settings: LanguageModelSettings) -> Self:
+        return cls._learned(settings, None)
+
+    @classmethod
+    def prepared_from(cls, settings: LanguageModelSettings, base: Self) -> Self:
+        return cls._learned(settings, base)
+
+    @classmethod
+    def _learned(cls, settings: LanguageModelSettings, base: Self | None) -> Self:
+        """The tokens of the training text; those of a base that is cut the same way are kept, with its tokenizer."""
         data = settings.data
         text = data.text
-
-        def lines() -> Iterator[str]:
-            for passage in passages(data.files("train"), data):
-                found = passage.text.lower() if text.lowercase else passage.text
-                yield from found.split(NEWLINE)
-
-        split = tokenizer(text.tokens).trained(lines())
+        split = tokenizer(text.tokens)
+        base = base if base is not None and base.tokenizer.name == split.name else None
+        split = split.trained(_lines(data, data.files("train"))) if base is None else base.tokenizer
         specials = (UNKNOWN, NEWLINE if isinstance(split, Characters) else END_OF_LINE)
-        if isinstance(split, Subwords):
+        if isinstance(split, Subwords) and base is None:
             return cls(settings, split, split.vocabulary(specials=specials))
         counts: Counter[str] = Counter()
-        for line in lines():
-            counts.update(split.split(line))
-        vocabulary = Vocabulary.counted(counts, specials=specials, min_count=text.min_count, max_size=text.max_size)
+        for found in over_pieces(data.files("train"), data.format, partial(_counted, data, split)):
+            counts.update(found)
+        known = Vocabulary(specials=specials) if base is None else base.vocabulary
+        vocabulary = known.extended(counts, min_count=text.min_count, max_size=text.max_size)
         if counts and len(vocabulary) == len(specials):
             raise DataError(
                 f"no token of {', '.join(data.files('train'))} would be in the vocabulary: the most frequent, "
@@ -274,6 +297,11 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             epoch=epoch,
         )
 
+    def replayed(self, both: Mixed, epoch: int) -> Any:
+        return (
+            super().replayed(both, epoch) if self.settings.data.independent else both.stretch_of_epoch(epoch, "tokens")
+        )
+
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         if self.settings.data.independent:
             return super().chosen(store, numbers)
@@ -290,6 +318,20 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             {"tokens": span[1:], "before": span[:1], "kept": kept[row : row + 1], "place": places[row]}
             for row, span in enumerate(spans)
         ]
+
+    def share(self, store: Any, numbers: NDArray[np.int64], which: slice) -> Sequence[Encoded]:
+        """A chunk has rows of all streams: each process reads some streams, and carries their states on."""
+        if self.settings.data.independent:
+            return super().share(store, numbers, which)
+        return self.chosen(store, numbers)[which]
+
+    def unshared(self) -> str | None:
+        if not (self.settings.data.independent and self.settings.model.temporal_regularization):
+            return None
+        return (
+            "model.temporal_regularization with data.independent = true is a mean over the lines of a whole batch, "
+            "which cannot be shared out between processes: leave it out, or train in one process."
+        )
 
     def _kept(self, chunk: Chunk) -> NDArray[np.bool_]:
         """Which streams go on with the state that the chunk before left: none at the beginning of an epoch."""
@@ -375,7 +417,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         import torch
 
         with torch.no_grad():
-            logs = model.log_likelihoods(batch)[0].double().cpu().numpy()
+            logs = model.log_likelihoods(batch)[0].cpu().double().numpy()
         unknown = batch.targets.eq(self.vocabulary.id(UNKNOWN)).sum(1).tolist()
         found = []
         for row, (length, count) in enumerate(zip(batch.inputs.lengths.tolist(), unknown, strict=True)):
@@ -387,8 +429,6 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def predictor(self) -> Predictor[Scored]:
         from recurra.predictors.language_model import LanguageModelPredictor
 
-        if self.settings.model.decoder.kind == "transformer":
-            raise ConfigError("Transformer language models, whose states grow with the text, cannot be exported yet.")
         return LanguageModelPredictor(
             self, tokens=len(self.vocabulary), in_order=self._in_order, scored=self._scored, whole=self._scored_whole
         )
@@ -398,6 +438,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         if self.is_backward:
             raise offline.not_yet("a model that reads backward")
+        if self.settings.model.decoder.kind == "transformer":
+            raise offline.not_yet("a Transformer that writes")
         return offline.language(
             self.tokenizer,
             self.vocabulary,
@@ -486,7 +528,7 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
     def outputs(self, model: Any, rows: Sequence[Encoded], *, device: str) -> list[Scored] | None:
         if self.predicts_last_words:
-            return self._last_words(model, [line for row in rows for line in self._lines(row["tokens"])])
+            return self._last_words([model], rows)
         if self.settings.data.independent:
             return None
         import torch
@@ -502,6 +544,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
             found = likelihood.carried(model, tokens, streams=manner.streams, ahead=manner.window)
         unknown = int((whole == self.vocabulary.id(UNKNOWN)).sum())
         return [Scored(found.nats, found.predicted, len(whole), unknown, found.each.numpy(), self.is_backward)]
+
+    def outputs_together(self, models: Sequence[Any], rows: Sequence[Encoded]) -> list[Scored] | None:
+        """The most probable word of several models is that of the mean of what they say of every word."""
+        return self._last_words(models, rows) if self.predicts_last_words else None
 
     def free_running(self, model: Any, examples: Sequence[Passage]) -> Exposure:
         """Lines from their beginning; of a running text windows, the first half of which is read as it is."""
@@ -547,18 +593,22 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def _is_blank(self) -> NDArray[np.bool_]:
         return np.array([token.isspace() for token in self.vocabulary.tokens])
 
-    def _last_words(self, model: Any, lines: Sequence[NDArray[Any]]) -> list[Scored]:
+    def _last_words(self, models: Sequence[Any], rows: Sequence[Encoded]) -> list[Scored]:
         from recurra.models.likelihood import last_words
+        from recurra.models.text_cache import TextCache
 
+        lines = [line for row in rows for line in self._lines(row["tokens"])]
         if not lines:
             raise DataError("this text has no words: evaluation.manner = 'last_word' needs a passage on each line.")
         starts = [self._start_of_last_word(line) for line in lines]
-        unknown = [self.vocabulary.id(UNKNOWN) in line[start:] for line, start in zip(lines, starts, strict=True)]
+        unknown = self.vocabulary.id(UNKNOWN)
+        has_unknown = [unknown in line[start:] for line, start in zip(lines, starts, strict=True)]
+        how = self.settings.evaluation
+        cache = TextCache(how.cache, how.cache_sharpness, unknown) if how.cache else None
+        words = last_words(models, lines, starts, end=self.end, unknown=unknown, cache=cache)
         return [
             Scored(word.nats, 1, len(line) - start, int(strange), is_right=word.is_best and not strange)
-            for line, start, strange, word in zip(
-                lines, starts, unknown, last_words(model, lines, starts, end=self.end), strict=True
-            )
+            for line, start, strange, word in zip(lines, starts, has_unknown, words, strict=True)
         ]
 
     def _start_of_last_word(self, line: NDArray[Any]) -> int:

@@ -61,6 +61,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
 
     Settings: ClassVar[type] = QuestionAnsweringSettings
     name: ClassVar[str] = "question_answering"
+    reads_apart: ClassVar[bool] = True
 
     def __init__(self, settings: QuestionAnsweringSettings, words: Vocabulary, answers: Mapping[str, int]) -> None:
         self.settings = settings
@@ -76,6 +77,15 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
 
     @classmethod
     def prepared(cls, settings: QuestionAnsweringSettings) -> Self:
+        return cls._learned(settings, Vocabulary(), {})
+
+    @classmethod
+    def prepared_from(cls, settings: QuestionAnsweringSettings, base: Self) -> Self:
+        return cls._learned(settings, base.words, base.counts)
+
+    @classmethod
+    def _learned(cls, settings: QuestionAnsweringSettings, known: Vocabulary, before: Mapping[str, int]) -> Self:
+        """The words and answers of the training data, beside those that are known already."""
         data = settings.data
         files = data.files("train")
         words, answers = Counter[str](), Counter[str]()
@@ -84,6 +94,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
                 words.update(words_of(sentence, lowercase=data.lowercase))
             assert story.answer is not None, "with_columns() has named the column of answers"
             answers[story.answer] += 1
+        answers.update(before)
         if len(answers) == 1:
             raise DataError(
                 f"every question of {', '.join(files)} has the answer '{next(iter(answers))}': there is nothing to "
@@ -92,7 +103,7 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         # Answers are words too, for W is tied to the embeddings; none is left out because it is rare.
         for answer in answers:
             words[_word_of(answer, data.lowercase)] += data.min_count
-        return cls(settings, Vocabulary.counted(words, min_count=data.min_count), answers)
+        return cls(settings, known.extended(words, min_count=data.min_count), answers)
 
     def save(self, folder: Path) -> None:
         self.words.save(folder / "vocabulary.words.json")

@@ -16,6 +16,7 @@ from recurra.data.store import Encoded
 from recurra.errors import ConfigError, DataError
 from recurra.named import choose
 from recurra.reading.pair_columns import place_of
+from recurra.reading.pair_tokens import are_short
 from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
@@ -45,6 +46,7 @@ class Seq2Seq(ToSequence[Pair]):
 
     Settings: ClassVar[type] = Seq2SeqSettings
     name: ClassVar[str] = "seq2seq"
+    reads_apart: ClassVar[bool] = True
 
     settings: Seq2SeqSettings
 
@@ -53,7 +55,11 @@ class Seq2Seq(ToSequence[Pair]):
         data = settings.data
         if settings.model.pointer is not None:  # numbers of elements
             data = dataclasses.replace(data, target=dataclasses.replace(data.target, tokens="symbols"))
-        return dataclasses.replace(settings, data=with_columns(data))
+        data, evaluation = with_columns(data), settings.evaluation
+        is_open = evaluation.first is None and evaluation.shape == "sequence"
+        if is_open and are_short(data.target.tokens, (pair.target or "" for pair in pairs(data.files("train"), data))):
+            evaluation = dataclasses.replace(evaluation, first="symbol_error_rate")
+        return dataclasses.replace(settings, data=data, evaluation=evaluation)
 
     @classmethod
     def encoding(cls, settings: Seq2SeqSettings) -> object:
@@ -65,6 +71,10 @@ class Seq2Seq(ToSequence[Pair]):
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
         return cls(settings, PairTexts.of(settings.data, points=settings.model.pointer is not None))
+
+    @classmethod
+    def prepared_from(cls, settings: Seq2SeqSettings, base: Self) -> Self:
+        return cls(settings, PairTexts.of(settings.data, points=settings.model.pointer is not None, base=base.texts))
 
     def check(self) -> None:
         super().check()
@@ -315,7 +325,9 @@ class Seq2Seq(ToSequence[Pair]):
     # Views
 
     def steps(self, example: Pair) -> list[str]:
-        return super().steps(example) if self.texts.source is None else self.texts.source_tokens(example)
+        if self.texts.source is None:  # not by `lengths`, where a longer target counts
+            return [str(number) for number in range(1, self.source_length(example) + 1)]
+        return self.texts.source_tokens(example)
 
     def stacks(self, model: Any) -> dict[str, Stack]:
         return {} if model.encoder.recurrent is None else {"encoder": model.encoder.recurrent}
@@ -329,7 +341,8 @@ class Seq2Seq(ToSequence[Pair]):
         looked, tree, decoder = (found.pop(name) for name in ("attention", "tree", "decoder"))
         gates = Task.viewers(self)["gates"]
         memory = self.memory_viewer()
-        others = {**found, "saliency": saliency, "tree": tree, **memory, "gates": gates, "decoder": decoder}
+        own = {"decoder_memory": found.pop("decoder_memory")} if "decoder_memory" in found else {}
+        others = {**found, "saliency": saliency, "tree": tree, **memory, "gates": gates, **own, "decoder": decoder}
         if self.settings.model.decoder.kind == "ctc":
             return {"alignment": Viewer(self.aligned, longest=400, title=ALIGNED), **others}
         return {"attention": looked, **others} if self.attends else {**others, "attention": looked}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config.common import MEMORY_CELLS, training_differs
+from recurra.config.common import has_memory, training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
 from recurra.data.store import Encoded, Rows
@@ -21,6 +21,7 @@ from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
 from recurra.reading.tables import rows_of, task_rows
 from recurra.settings import table_of
+from recurra.views.answer_table import answer_table
 from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
 from recurra.views.table import in_words
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from recurra.analysis.backtests import Backtest
     from recurra.analysis.exposure import Exposure
     from recurra.analysis.gates import Gates, Stack
+    from recurra.data.mixed import Mixed
     from recurra.generation.generated import Manner, TextSource
     from recurra.predictors.predictor import Predictor
     from recurra.predictors.streaming import AnyStream
@@ -133,6 +135,12 @@ class Task(ABC, Generic[Example, Batch, Output]):
     Settings: ClassVar[type]
     name: ClassVar[str]
 
+    reads_apart: ClassVar[bool] = False
+    """Whether `read` gives of each part of a file what it gives of the whole, so that processes can share files out.
+
+    It is not inherited by a class that does not say so itself.
+    """
+
     settings: Any
 
     # Settings
@@ -159,6 +167,15 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def prepared(cls, settings: Any) -> Self:
         """The task after one look at all training data; the settings are resolved. By default nothing is learned."""
         return cls(settings)
+
+    @classmethod
+    def prepared_from(cls, settings: Any, base: Self) -> Self:
+        """`prepared` where training starts from a run, whose task is the base: what that learned stays as it is.
+
+        Its vocabularies, tokenizers and scales are kept, and what only the new data has is added. By default all is
+        learned anew.
+        """
+        return cls.prepared(settings)
 
     @classmethod
     def load(cls, settings: Any, folder: Path) -> Self:
@@ -264,6 +281,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         tokens = None if size is not None else training.batch_tokens
         return Batches(self.lengths(rows), tokens=tokens, rows=size, seed=training.seed, epoch=epoch)
 
+    def replayed(self, both: Mixed, epoch: int) -> Any:
+        """What an epoch reads of new data and of old: by default all new rows, and old ones that are drawn."""
+        return both.of_epoch(epoch)
+
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         """What one of `batches` means: by default the numbers of the store's rows.
 
@@ -272,6 +293,19 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """
         found: Sequence[Encoded] = store.take(numbers)
         return found
+
+    def share(self, store: Any, numbers: NDArray[np.int64], which: slice) -> Sequence[Encoded]:
+        """Of one of `batches` what one of several processes trains with: `chosen` of those numbers, by default."""
+        return self.chosen(store, numbers[which])
+
+    def unshared(self) -> str | None:  # most losses are sums over rows
+        """Why several processes cannot share out the rows of a batch, in a sentence; None: they can."""
+        return None
+
+    @property
+    def carries_rows(self) -> bool:
+        """Whether what a batch leaves to the next has a row for each of its rows; otherwise it is of the batch."""
+        return True
 
     @abstractmethod
     def batch(self, rows: Sequence[Encoded]) -> Batch:
@@ -424,6 +458,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """
         return None
 
+    def outputs_together(self, models: Sequence[nn.Module], rows: Sequence[Encoded]) -> list[Output] | None:
+        """Outputs of several models to be scored as one, where `combined` cannot make them of each model's own. (torch)
+
+        None: it can. The models are in evaluation mode.
+        """
+        return None
+
     @abstractmethod
     def answer(self, example: Example, output: Output) -> Prediction:
         """What the user sees."""
@@ -451,6 +492,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         `told` hears of each sentence with symbols that the model has never seen: its number, and these.
         """
         return None
+
+    def tabled(self, answers: Sequence[Prediction]) -> Table:
+        """Answers as rows of a table: by default one row each, with its input, its output and its score."""
+        return answer_table(answers, self.answer_kind())
 
     def answer_kind(self) -> AnswerKind:
         """How the page draws an answer; `AnswerKind` lists what each kind needs in `detail`."""
@@ -579,10 +624,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
         return {**self.memory_viewer(), "gates": gates}
 
     def memory_viewer(self) -> dict[str, Viewer]:
-        """What a cell with an external memory wrote and read, where model.cell is one; otherwise none."""
-        cell = getattr(getattr(self.settings, "model", None), "cell", "")
-        is_one = isinstance(cell, str | Mapping) and (cell if isinstance(cell, str) else cell["name"]) in MEMORY_CELLS
-        return {"memory": Viewer(self.memory, longest=60, title=REMEMBERED)} if is_one else {}
+        """What a cell with an external memory wrote and read, where one reads the input; otherwise none."""
+        model = getattr(self.settings, "model", None)
+        cell = getattr(getattr(model, "encoder", None), "cell", None) or getattr(model, "cell", None)
+        return {"memory": Viewer(self.memory, longest=60, title=REMEMBERED)} if has_memory(cell) else {}
 
     def steps(self, example: Example) -> list[str]:
         """What the steps that are read of an example are called; by default they are counted from 1."""
@@ -618,10 +663,7 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Where the external memory of the first of `stacks` was written and read. (torch)"""
         from recurra.analysis.memory import memory_view
 
-        found = self.gates(asked)
-        stack = next(iter(self.stacks(asked.model).values()))
-        cells: Any = stack.cells[found.layer - 1]
-        return memory_view(found, cells[list(found.directions).index(found.direction)])
+        return memory_view(self.gates(asked))
 
     def anatomy(self, model: nn.Module) -> Anatomy:
         """The parts of a model that `recurra info --draw` shows. (torch)"""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, Typ
 import numpy as np
 from numpy.typing import NDArray
 
+from recurra.config.common import has_memory
 from recurra.config.forcing import Forcing
 from recurra.config.writer_model import look_of
 from recurra.data.batches import in_order_of_length
@@ -40,7 +41,7 @@ from recurra.tasks.task import (
 )
 from recurra.text.vocabulary import END, UNKNOWN
 from recurra.text.vocabulary import START as FIRST
-from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN
+from recurra.views.viewer import LOOKED, SEARCHED, SURE, WRITTEN, WRITTEN_REMEMBERED
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -180,6 +181,11 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def chosen(self, store: Any, numbers: NDArray[np.int64]) -> Sequence[Encoded]:
         rows = super().chosen(store, numbers)
         return [{**row, CUT_ANEW: row["place"][:0]} for row in rows] if self._cuts_anew else rows
+
+    @property
+    def carries_rows(self) -> bool:
+        """The baseline of hard attention is a mean over all rows."""
+        return look_of(self.settings.model.attention) != "hard"
 
     @cached_property
     def _cuts_anew(self) -> bool:
@@ -341,21 +347,24 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def predictor(self) -> Predictor[Written]:
         from recurra.predictors.to_sequence import ToSequencePredictor
+        from recurra.predictors.transcription import TranscriptionPredictor
 
-        kind, texts = self.settings.model.decoder.kind, self.texts
-        if kind in ("transformer", "ctc"):
-            name = "Transformer decoders, whose states grow with the answer," if kind == "transformer" else "CTC models"
-            raise ConfigError(f"{name} cannot be exported yet.")
-        if texts.source is None and texts.frames is None:
-            raise ConfigError("models that read pictures cannot be exported yet.")
-        return ToSequencePredictor(
+        texts = self.texts
+        kind = TranscriptionPredictor if self.settings.model.decoder.kind == "ctc" else ToSequencePredictor
+        return kind(
             self,
             source=None if texts.source is None else len(texts.source.vocabulary),
             frames=None if texts.frames is None else len(texts.frames.mean),
             tokens=len(texts.target.vocabulary),
             start=texts.target.vocabulary.id(FIRST),
             copies=self.names_places,
+            **self.of_pictures,
         )
+
+    @property
+    def of_pictures(self) -> dict[str, Any]:
+        """How pictures are read, where the source is one: `image` and `channels`."""
+        return {}
 
     def describer(self, draw: Draw, manner: Manner) -> TextSource | None:
         """What writes texts by drawing them; None where the task answers in place of that."""
@@ -364,6 +373,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
     def offline(self) -> Mapping[str, Any]:
         from recurra.predictors import offline
 
+        if (kind := self.settings.model.decoder.kind) != "rnn":
+            raise offline.not_yet("a model of CTC" if kind == "ctc" else "a Transformer that writes")
         return offline.writing(
             self.texts,
             self.settings.decoding,
@@ -498,6 +509,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 possible=self.settings.model.decoder.kind == "rnn",
             ),
         }
+        model = self.settings.model
+        if model.decoder.kind == "rnn" and has_memory(model.decoder.cell or model.cell):
+            others["decoder_memory"] = Viewer(self.decoder_memory, longest=60, title=WRITTEN_REMEMBERED)
         return {**looked, **others} if self.attends else {**others, **looked}
 
     def looked(self, asked: Asked) -> View:
@@ -544,7 +558,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             import torch
 
             with torch.no_grad():
-                logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).double().cpu().numpy()
+                logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).cpu().double().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
         return Probabilities(found.tokens, logs, title)
 
@@ -569,6 +583,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             model.token_log_likelihoods(fitted(self.batch([found.row]), model))
 
         return gates_of_decoder(asked.model, [FIRST, *found.tokens[:-1]], read, layer=asked.layer)
+
+    def decoder_memory(self, asked: Asked) -> View:
+        """Where the external memory of the decoder was written and read while it wrote the answer. (torch)"""
+        from recurra.analysis.memory import memory_view
+
+        return memory_view(self.decoder_gates(asked), WRITTEN_REMEMBERED)
 
     def reread(self, model: Any, batch: PairBatch) -> object:
         import torch

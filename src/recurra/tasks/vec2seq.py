@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.config import Augmentation, Vec2SeqSettings
+from recurra.config import Augmentation, Vec2SeqData, Vec2SeqSettings
 from recurra.config.common import training_differs
 from recurra.config.in_words import layers_in_words
 from recurra.data.batches import Batches
@@ -20,7 +21,8 @@ from recurra.data.normal import Normal
 from recurra.data.pictures import files_mark, picture_of
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
-from recurra.reading.givens import Given, are_short, asked, described_input, givens, key_of, with_columns
+from recurra.reading.givens import Given, asked, described_input, givens, key_of, with_columns
+from recurra.reading.pair_tokens import are_short
 from recurra.reading.samples import sent_picture, typed
 from recurra.reading.schema import Schema, vector_schema
 from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, side_in_words, writer_in_words
@@ -32,7 +34,7 @@ from recurra.views.purpose import NUMBERS, PICTURES
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
-    from recurra.config import Seq2SeqDecoding
+    from recurra.config import Seq2SeqDecoding, Vec2SeqData
     from recurra.data.store import Encoded
     from recurra.generation.describer import Describer, Draw
     from recurra.generation.generated import Manner
@@ -46,11 +48,16 @@ ASKED = 32
 """Tokens that an answer is taken to have, where batches are made of questions."""
 
 
+def _targets(data: Vec2SeqData, files: Sequence[str]) -> Iterator[str]:
+    return (given.target or "" for given in givens(files, data))
+
+
 class Vec2Seq(ToSequence[Given]):
     """A vector, features of places or a picture, and what is written of it."""
 
     Settings: ClassVar[type] = Vec2SeqSettings
     name: ClassVar[str] = "vec2seq"
+    reads_apart: ClassVar[bool] = True
 
     length_of: ClassVar[str] = "target"
 
@@ -71,8 +78,10 @@ class Vec2Seq(ToSequence[Given]):
             model = dataclasses.replace(model, label_smoothing=0.0 if data.vector is not None else 0.1)
         check_augmentation(settings.augmentation, next(givens(data.files("train"), data)))
         evaluation = settings.evaluation
-        if evaluation.first is None and data.vector is None and are_short(data):
-            evaluation = dataclasses.replace(evaluation, first="symbol_error_rate")
+        if evaluation.first is None and data.vector is None:
+            texts = (given.target or "" for given in givens(data.files("train")[:1], data))
+            if are_short(data.target.tokens, texts):
+                evaluation = dataclasses.replace(evaluation, first="symbol_error_rate")
         return dataclasses.replace(settings, data=data, model=model, evaluation=evaluation)
 
     @classmethod
@@ -85,21 +94,11 @@ class Vec2Seq(ToSequence[Given]):
 
     @classmethod
     def prepared(cls, settings: Vec2SeqSettings) -> Self:
-        data = settings.data
-        files = data.files("train")
-        side = learned_side(
-            "target", data.target, files, (), lambda: (given.target or "" for given in givens(files, data))
-        )
-        if data.image.given is not None:
-            return cls(settings, PairTexts(None, side, None))
-        scale, first = Normal.counted(), next(givens(files, data))
-        for given in givens(files, data):
-            given.check_width(first.steps.shape[1], "the first example")
-            if first.is_grid != given.is_grid:
-                one, other = ("a grid", "a row") if given.is_grid else ("a row", "a grid")
-                raise DataError(f"{given.place}: found places in {one}, but the first example has them in {other}.")
-            scale.add(given.steps, given.place)
-        return cls(settings, PairTexts(None, side, scale.finished()))
+        return cls(settings, _texts(settings.data, None))
+
+    @classmethod
+    def prepared_from(cls, settings: Vec2SeqSettings, base: Self) -> Self:
+        return cls(settings, _texts(settings.data, base.texts))
 
     def read(self, files: Sequence[str | Path]) -> Iterator[Given]:
         return self._checked(givens(files, self.settings.data))
@@ -204,6 +203,11 @@ class Vec2Seq(ToSequence[Given]):
         return -(-pixels // stride)
 
     # The model
+
+    @property
+    def of_pictures(self) -> dict[str, Any]:
+        image = self.settings.data.image
+        return {} if image.given is None else {"image": self.settings.model.image, "channels": image.channels}
 
     def build(self) -> SequenceToSequence:
         from recurra.models.seq2seq import SequenceToSequence
@@ -348,3 +352,19 @@ def check_augmentation(augmentation: Augmentation, first: Given) -> None:
                 )
     elif first.places is not None:
         augmentation.check_series("features of a grid are given" if first.is_grid else None)
+
+
+def _texts(data: Vec2SeqData, base: PairTexts | None) -> PairTexts:
+    """What the training files hold; what a base has learned, from which training starts, stays as it is."""
+    files, kept = data.files("train"), None if base is None else base.target
+    side = learned_side("target", data.target, files, (), partial(_targets, data), data.format, kept)
+    if data.image.given is not None:
+        return PairTexts(None, side, None)
+    scale, first = Normal.counted(), next(givens(files, data))
+    for given in givens(files, data):
+        given.check_width(first.steps.shape[1], "the first example")
+        if first.is_grid != given.is_grid:
+            one, other = ("a grid", "a row") if given.is_grid else ("a row", "a grid")
+            raise DataError(f"{given.place}: found places in {one}, but the first example has them in {other}.")
+        scale.add(given.steps, given.place)
+    return PairTexts(None, side, scale.finished().or_kept(base.frames if base is not None else None))

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import secrets
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -59,6 +58,8 @@ def _finite(value: object, default: Callable[[Any], object] | None) -> object:
 
 def write_json(path: str | os.PathLike[str], value: object) -> None:
     """Write a value as UTF-8 JSON, an item a line; a reader sees the old file or the new one, never half of it."""
+    import secrets  # and all that draws random numbers: whoever only reads does without
+
     text = json_text(value, indent=0) + "\n"
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")

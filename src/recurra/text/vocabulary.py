@@ -39,7 +39,7 @@ class Vocabulary:
 
     __slots__ = ("_ids", "_ordinary", "_special_count", "_tokens")
 
-    def __init__(self, tokens: Iterable[str], *, specials: Sequence[str] = (UNKNOWN,)) -> None:
+    def __init__(self, tokens: Iterable[str] = (), *, specials: Sequence[str] = (UNKNOWN,)) -> None:
         named = _checked(specials, "specials")
         self._tokens = (*named, *_checked(tokens, "tokens"))
         self._special_count = len(named)
@@ -72,6 +72,27 @@ class Vocabulary:
         kept = [token for token in _checked(counts, "tokens") if counts[token] >= min_count and token not in apart]
         kept.sort(key=lambda token: (-counts[token], token))
         return cls(kept if max_size is None else kept[: max_size - len(specials)], specials=specials)
+
+    def extended(
+        self,
+        counts: Mapping[str, int],
+        *,
+        specials: Sequence[str] = (),
+        min_count: int = 1,
+        max_size: int | None = None,
+    ) -> Vocabulary:
+        """This vocabulary, and after its tokens those of new data, as `counted` would take them; none is left out.
+
+        >>> Vocabulary(["tea", "cup"]).extended({"cup": 9, "pot": 2, "jug": 1}, min_count=2).tokens
+        ('<unk>', 'tea', 'cup', 'pot')
+        """
+        named = (*self.specials, *(each for each in specials if each not in self._ids))
+        new = {token: count for token, count in counts.items() if token not in self._ids}
+        room = max_size
+        if room is not None and self._ordinary:
+            room = max(len(named), room - len(self._ordinary))
+        added = Vocabulary.counted(new, specials=named, min_count=min_count, max_size=room)
+        return Vocabulary((*self._ordinary, *added._ordinary), specials=named)
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, final
 
 import torch
 
+from recurra.data.mixed import Mixed, line_of_old
 from recurra.data.store import Encoded, Rows
 from recurra.errors import TrainingError
 from recurra.padding import pinned
@@ -48,7 +49,7 @@ class Ready(NamedTuple):
     batch: int  # the number of its first batch in the epoch
     batches: Sequence[Any]  # all of the epoch
     parts: Sequence[Part]
-    elements: int
+    elements: int  # that this process reads
 
 
 class Failed(NamedTuple):
@@ -65,6 +66,7 @@ class Ahead:
     which the step uses too, has only its rows read ahead. What cannot be built ahead is left to the step, so that an
     error, or a lack of memory, arises there.
 
+    share: the rows of each batch that are wanted, where other processes compute the others.
     device: for a GPU, the tensors go to memory from which it can copy while it computes.
     replays: also as batches of a size that occurs again, where the task says how.
     """
@@ -79,10 +81,12 @@ class Ahead:
         accumulate: int,
         epochs: int | None,
         device: torch.device,
+        share: slice | None = None,
         replays: bool = False,
         say: Callable[[str], None],
     ) -> None:
         self._task, self._store, self._device, self._say = task, store, device, say
+        self._share = share
         self._accumulate, self._epochs, self._replays = accumulate, epochs, replays
         self._doing = ""  # what the thread is busy with
         self._built: queue.Queue[Ready | Failed] = queue.Queue(STEPS_AHEAD)
@@ -155,19 +159,21 @@ class Ahead:
     def _steps(self, epoch: int, batch: int) -> Iterator[Ready]:
         while self._epochs is None or epoch < self._epochs:
             self._doing = f"ordering the examples of epoch {epoch + 1}"
-            batches = self._task.batches(self._store, epoch)
+            rows = rows_of_epoch(self._task, self._store, epoch)
+            batches = self._task.batches(rows, epoch)
             for first in range(batch, len(batches), self._accumulate):
-                parts = [self._part(each) for each in batches[first : first + self._accumulate]]
+                parts = [self._part(rows, each) for each in batches[first : first + self._accumulate]]
                 elements = sum(int(self._task.lengths(Rows.of(part.rows)).sum()) for part in parts)
                 yield Ready(epoch, first, batches, parts, elements)
             epoch, batch = epoch + 1, 0
 
-    def _part(self, numbers: Any) -> Part:
+    def _part(self, store: Any, numbers: Any) -> Part:
         self._doing = "reading examples"
-        rows = self._task.chosen(self._store, numbers)
-        if may_draw(self._task):
+        task, share = self._task, self._share
+        rows = task.chosen(store, numbers) if share is None else task.share(store, numbers, share)
+        if may_draw(task) or not len(rows):
             return Part(rows)
-        self._doing = f"making a batch of {len(rows):,} examples, the first is {self._task.place(rows[0])}"
+        self._doing = f"making a batch of {len(rows):,} examples, the first is {place_of(self._task, rows[0])}"
         try:
             batch = self._task.batch(rows)
             if not self._pins:
@@ -177,6 +183,16 @@ class Ahead:
             return Part(rows, pinned(batch), found)
         except Exception:  # the step will see the same, and say it
             return Part(rows)
+
+
+def rows_of_epoch(task: Task[Any, Any, Any], store: Any, epoch: int) -> Any:
+    """What an epoch reads: the store, and of old data what is seen again in this epoch."""
+    return task.replayed(store, epoch) if isinstance(store, Mixed) else store
+
+
+def place_of(task: Task[Any, Any, Any], row: Encoded) -> str:
+    """file:line of a row of training, or that it is one of old data."""
+    return task.place(row) if (line := line_of_old(row)) is None else f"line {line} of the old data"
 
 
 def may_draw(task: Task[Any, Any, Any]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from recurra.errors import ConfigError
@@ -21,7 +23,15 @@ def usable_device(wanted: str, said: str) -> torch.device:
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             last = torch.cuda.device_count() - 1
             raise ConfigError(f"{said} cannot be used: the GPUs here are cuda:0 to cuda:{last}.")
+        if device.type == "mps" and not torch.backends.mps.is_available():
+            raise ConfigError(f"{said} cannot be used: torch sees no GPU of Apple here: use --device cpu.")
         torch.zeros(1, device=device).cpu()  # what only has shapes, as the device meta, cannot give them back
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ConfigError(f"{said} cannot be used: {str(error).splitlines()[0]}") from error
+    if device.type == "mps":
+        warnings.warn(
+            "recurra: the device mps is untested: nobody has run it. Compare what it answers with --device cpu.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return device

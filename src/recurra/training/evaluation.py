@@ -11,7 +11,7 @@ from torch import nn
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.models.together import Together
-from recurra.padding import fitted
+from recurra.padding import exact, fitted
 from recurra.tasks.task import Task
 from recurra.training.answering import TOKENS
 
@@ -70,6 +70,9 @@ def combined_outputs(
     encoded = ([each.encode(example) for example in examples] for each, _ in model.pairs)
     members = [(*pair, rows) for pair, rows in zip(model.pairs, encoded, strict=True)]
     if scoring:
+        found_at_once = task.outputs_together(list(model.members), members[0][2])
+        if found_at_once is not None:
+            return found_at_once
         device = str(next(model.parameters()).device)
         wholes = [each.outputs(network, rows, device=device) for each, network, rows in members]
         if wholes[0] is not None:
@@ -90,9 +93,9 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
     """The loss per label in evaluation mode; NaN where nothing is labelled."""
     was_training = model.training
     model.eval()
-    total, count = torch.zeros((), dtype=torch.float64, device=next(model.parameters()).device), 0
+    total, count = exact(torch.zeros((), device=next(model.parameters()).device)), 0
     for numbers in in_order_of_length(task.lengths(Rows.of(rows)), tokens=tokens):
         loss = task.loss(model, fitted(task.batch([rows[number] for number in numbers]), model))
-        total, count = total + loss.total.double(), count + loss.labels  # looked at once, at the end
+        total, count = total + exact(loss.total), count + loss.labels  # looked at once, at the end
     model.train(was_training)
     return float(total) / count if count else float("nan")

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+NOT_AGAIN = "it was finite when the step was run again"
+
 
 def culprit(model: nn.Module, run: Callable[[], Tensor]) -> str:
     """Where the first value that is not finite comes from, found by running the step once more.
@@ -41,7 +43,7 @@ def culprit(model: nn.Module, run: Callable[[], Tensor]) -> str:
         for name, parameter in model.named_parameters():
             if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all()):
                 return f"the loss is finite, but the gradient of layer '{name.rpartition('.')[0] or name}' is not"
-        return "it was finite when the step was run again"
+        return NOT_AGAIN
     finally:
         for hook in hooks:
             hook.remove()

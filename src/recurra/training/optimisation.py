@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -52,6 +52,7 @@ AVERAGES: dict[str, dict[str, float]] = {
     "ema": {"decay": 0.998},
     "mean": {"after": 0.5},
     "triggered": {"patience": 5},
+    "checkpoints": {"last": 5},
 }
 
 
@@ -190,6 +191,7 @@ class Average:
     ema         a ← d a + (1 − d) w,  d = min(decay, (1 + n) / (10 + n)), n: the steps so far
     mean        a ← a + (w − a) / n   over the steps after the share `after` of training
     triggered   the same, over the steps after `patience` validations without a better score (NT-ASGD, Merity 2017)
+    checkpoints the mean of the weights at the `last` validations ("average checkpoints")
 
     A table with sparse gradients is shared and not averaged: a step would have to read all of it.
     """
@@ -199,6 +201,10 @@ class Average:
         if not self.options.get("decay", 0) < 1:
             said = f"training.average.decay must be below 1, but is {self.options['decay']}."
             raise SettingError(said, ("training", "average", "decay"))
+        if self.name == "checkpoints" and not (self.options["last"] >= 1 and self.options["last"] % 1 == 0):
+            said = f"training.average.last must be a whole number above 0, but is {self.options['last']}."
+            raise SettingError(said, ("training", "average", "last"))
+        self.kept: dict[int, list[Tensor]] = {}  # the weights at some validations, by their steps
         tables = {id(table): table for table in sparse_tables(model)}
         self.model = copy.deepcopy(model, memo=dict(tables))
         for parameter in self.model.parameters():
@@ -211,6 +217,8 @@ class Average:
 
         progress: the share of training that is done; worse: validations since the best.
         """
+        if self.name == "checkpoints":
+            return count
         if self.name == "ema":
             weight = 1 - min(self.options["decay"], (1 + count) / (10 + count))
         else:
@@ -222,6 +230,30 @@ class Average:
         for mine, new in pairs.buffers:
             mine.copy_(new)
         return count + 1
+
+    @torch.no_grad()
+    def keep(self, step: int) -> None:
+        """Take in the weights at a validation, and leave out those that are too old; a step counts once."""
+        if self.name != "checkpoints" or step in self.kept:
+            return
+        self.kept[step] = [new.detach().clone() for new in self._pairs.theirs]
+        for old in sorted(self.kept)[: -int(self.options["last"])]:
+            del self.kept[old]
+        weights = [self.kept[each] for each in sorted(self.kept)]
+        for mine, *those in zip(self._pairs.ours, *weights, strict=True):
+            mine.copy_(torch.stack(those).mean(0))
+        for buffer, new in self._pairs.buffers:
+            buffer.copy_(new)
+
+    def kept_tensors(self) -> dict[str, Tensor]:
+        """The weights at validations by name, for a checkpoint."""
+        return {f"{step}.{number}": each for step, those in self.kept.items() for number, each in enumerate(those)}
+
+    def put_kept(self, tensors: Mapping[str, Tensor]) -> None:
+        """What `kept_tensors` gave."""
+        ours = self._pairs.ours
+        steps = sorted({int(name.partition(".")[0]) for name in tensors})
+        self.kept = {step: [tensors[f"{step}.{n}"].to(mine) for n, mine in enumerate(ours)] for step in steps}
 
 
 class Pairs(NamedTuple):

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TextIO, final
+from typing import TYPE_CHECKING, Protocol, Self, TextIO, final, runtime_checkable
 
 from recurra.training.pace import Clock, Pace, duration, speed
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+@runtime_checkable
 class Progress(Protocol):
     """What the training loop tells. Leaving a `with` stops it, also after Ctrl-C, and the terminal is as it was."""
 

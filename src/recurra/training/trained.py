@@ -17,19 +17,23 @@ from recurra.analysis.backtests import Backtest
 from recurra.analysis.exposure import Exposure
 from recurra.config.given import Given
 from recurra.data.batches import in_order_of_length
+from recurra.data.frames import Rows as RowsGiven
+from recurra.data.frames import as_files
 from recurra.data.store import Encoded, Rows
 from recurra.errors import CheckpointError, ConfigError
 from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
+from recurra.padding import fitted
 from recurra.predictors.streaming import AnyStream
 from recurra.tasks.task import Prediction, Task
 from recurra.training.answering import TOKENS, Answering, changed_task
-from recurra.training.compiled import Compiled
+from recurra.training.compiled import TRIALS, Compiled
 from recurra.training.device import usable_device
 from recurra.training.evaluation import combined_outputs, outputs_of, outputs_to_score
 from recurra.training.loading import EXPORT, MODEL, files_of_vocabulary, load_task, whole
+from recurra.training.own_code import FOLDER as OWN_CODE
 from recurra.training.run_names import folders
 from recurra.views.table import Table
 from recurra.views.viewer import Asked
@@ -103,14 +107,14 @@ class Trained(Answering):
             outputs = self._outputs_of(rows, tokens=batch_tokens, detail=detail)
         return [self._answer(example, output) for example, output in zip(examples, outputs, strict=True)]
 
-    def free_running(self, files: str | Path | Sequence[str | Path]) -> Exposure:
+    def free_running(self, files: str | Path | Sequence[str | Path] | RowsGiven) -> Exposure:
         """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
-        given = [files] if isinstance(files, str | Path) else files
-        return self.task.free_running(self._quick, list(self.task.read(given)))
+        with as_files(files, "free_running") as given:
+            return self.task.free_running(self._quick, list(self.task.read(given)))
 
     def backtest(
         self,
-        files: str | Path | Sequence[str | Path],
+        files: str | Path | Sequence[str | Path] | RowsGiven,
         *,
         windows: int = 1,
         step: int = 1,
@@ -121,8 +125,8 @@ class Trained(Answering):
         The last window ends with the series, the one before `step` steps earlier; `back` names other origins, as the
         number of steps from each to the end.
         """
-        given = [files] if isinstance(files, str | Path) else files
-        return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
+        with as_files(files, "backtest") as given:
+            return self.task.rolling(self._quick, given, windows=windows, step=step, back=back)
 
     def stream(self, state: bytes | None = None) -> AnyStream:
         """What reads endless input element by element, with an answer after each; `state` is what its `state()` gave.
@@ -132,20 +136,27 @@ class Trained(Answering):
         """
         return self.task.stream(self._quick, state)
 
-    def anomalies(self, files: str | Path | Sequence[str | Path]) -> Table:
+    def anomalies(self, files: str | Path | Sequence[str | Path] | RowsGiven) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""
-        return self.task.anomalies(self._quick, [files] if isinstance(files, str | Path) else files)
+        with as_files(files, "anomalies") as given:
+            return self.task.anomalies(self._quick, given)
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each series the windows of a backtest begin, the earliest first."""
         return self.task.origins_back([files] if isinstance(files, str | Path) else files, windows=windows, step=step)
 
-    def to_score(self, files: Sequence[str | Path]) -> tuple[list[Any], list[Any]]:
+    def to_score(
+        self,
+        files: Sequence[str | Path],
+        by: Callable[[Iterable[Sequence[Encoded]]], Iterator[list[Any]]] | None = None,
+    ) -> tuple[list[Any], list[Any]]:
         """The examples of files with answers, and the model's outputs for them."""
         examples = list(self.task.read(files))
         if isinstance(self._quick, Together):
             return examples, combined_outputs(self.task, self._quick, examples, scoring=True)
-        return examples, self.outputs(list(self.task.encode_all(examples)))
+        rows = list(self.task.encode_all(examples))
+        apart = self._outputs_of if by is None else partial(self._outputs_by, by)
+        return examples, outputs_to_score(self.task, self._quick, rows, apart=apart)
 
     def outputs(self, rows: Sequence[Encoded]) -> list[Any]:
         """The model's outputs for encoded examples with answers, as Task.score takes them."""
@@ -167,11 +178,33 @@ class Trained(Answering):
         alone = Compiled(self.model, "C was not asked for")
         return Trained(self.task, self.model, self.folder, others=self.others, quick=self._quick, compiled=alone)
 
+    def batch(self, inputs: Sequence[Any]) -> Any:
+        """Inputs that `predict` takes as the tensors that the network `model` reads, such as for torch.export."""
+        examples = list(self.task.questions(None, list(inputs)))
+        return fitted(self.task.batch(list(self.task.encode_all(examples))), self.model)
+
     def engine_report(self) -> str:
         """Whether torch answers or compiled code, and why, in a sentence; see docs/engines.md."""
         if isinstance(self._quick, Together):
             return "torch answers: several runs answer together"
         return self._compiled.report()
+
+    def prepare(self) -> None:
+        if not isinstance(self._quick, Together):
+            self._compiled.prepare(self.task)
+
+    def measure(self, examples: Sequence[Any]) -> None:
+        """Let C and torch answer so many examples until it is known which is faster for batches of their number."""
+        for _ in range(2 * TRIALS):
+            if not isinstance(self._quick, Together) and not self._compiled.knows(len(examples)):
+                self.answers(examples, detail=True)
+
+    def record_beside(self) -> None:
+        self._compiled.is_beside = True
+
+    def settle(self) -> None:
+        if not isinstance(self._quick, Together):
+            self._compiled.settle(self.task)
 
     def asked(self, example: Any) -> Asked:
         combined = isinstance(self.model, Together)
@@ -228,6 +261,8 @@ class Trained(Answering):
                 for name in ("config.toml", MODEL, "summary.json", "samples.json", "card.md", "report.html"):
                     if (self.folder / name).exists():
                         shutil.copy2(self.folder / name, new / name)
+                if (self.folder / OWN_CODE).is_dir():
+                    shutil.copytree(self.folder / OWN_CODE, new / OWN_CODE)
         except OSError as error:
             raise CheckpointError(f"the model cannot be saved to {target}: {error.strerror}.") from error
         return target

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import hashlib
 import math
 import os
 import signal
@@ -19,28 +20,33 @@ import torch
 from torch import Tensor, nn
 
 from recurra.config import Training
+from recurra.config.fine_tuning import fine_tuning_of
 from recurra.data.batches import Batches
+from recurra.data.mixed import Mixed
 from recurra.data.store import Rows, Store
-from recurra.errors import CheckpointError, TrainingError, is_lack_of_memory
+from recurra.encoders.masked_norm import BatchNorm
+from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
 from recurra.interrupts import PATIENCE_SECONDS, SHORT_PATIENCE_SECONDS, LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.named import fits
-from recurra.padding import fitted
+from recurra.padding import exact, fitted
 from recurra.scoring.scores import Scores
 from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
-from recurra.training.ahead import Ahead, Part, Ready
+from recurra.training.ahead import Ahead, Part, Ready, place_of, rows_of_epoch
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser
 from recurra.training.device import usable_device
 from recurra.training.evaluation import loss_of, outputs_to_score
-from recurra.training.guard import culprit
+from recurra.training.freezing import Frozen
+from recurra.training.guard import NOT_AGAIN, culprit
 from recurra.training.log import FILE as LOG
-from recurra.training.log import EventLine, Log, TrainLine, ValidLine
+from recurra.training.log import EventLine, Lines, TrainLine, ValidLine
 from recurra.training.model_size import bounded_parameters
 from recurra.training.optimisation import Average, Schedule, can_skip, optimisers, sparse_tables
 from recurra.training.outcomes import Arriving, Attempt, Outcome, Outcomes
 from recurra.training.preparation import HeldOut, digest_of
+from recurra.training.processes import OneProcess, Processes, Sums
 from recurra.training.progress import Progress
 from recurra.training.replaying import Replaying
 from recurra.training.tempo import Tempo
@@ -90,6 +96,7 @@ class Position:
     elements: int = 0
     data: str = ""  # a digest of the encoded training data
     valid: str = ""  # and of the validation data; "" in a checkpoint of an earlier version
+    processes: int = 1  # that trained since the checkpoint before
 
     @classmethod
     def read(cls, about: Mapping[str, Any], path: Path) -> Position:
@@ -115,14 +122,30 @@ class Summed(NamedTuple):
     weights: Sequence[float]  # by which the learning rate is multiplied
     logged: Mapping[str, float]
 
+    @property
+    def rows(self) -> int:
+        """Of the batches that have labels."""
+        return sum(len(each.part.rows) for each in self.attempts)
+
 
 class Update(NamedTuple):
     """What one update of the weights leaves to be looked at."""
 
     attempts: Sequence[Attempt]
     found: Arriving  # the loss of each, and the norm of the gradient
-    labels: int
     logged: Mapping[str, float]
+    whole: Sums  # of all processes
+
+
+class Validated(NamedTuple):
+    """What a validation has found."""
+
+    scores: dict[str, float]
+    first: str  # the name of the score that decides
+    is_better: bool  # than the best so far
+    loss: float
+    seconds: float  # that it took
+    until: float  # and its end, in seconds of the training
 
 
 class Interrupted(KeyboardInterrupt):
@@ -135,11 +158,13 @@ class Trainer:
     def __init__(
         self,
         task: Task[Any, Any, Any],
-        store: Store,
+        store: Store | Mixed,
         valid: HeldOut,
         folder: Path,
         progress: Progress,
+        processes: Processes | None = None,
     ) -> None:
+        self.processes = OneProcess() if processes is None else processes
         self.task = task
         self.validating = task.while_training()
         self.training: Training = task.settings.training
@@ -147,12 +172,13 @@ class Trainer:
         self.valid = valid
         self.folder = folder
         self.progress = progress
-        self.device = device_of(self.training)
-        set_up_torch(self.training, self.device)
+        self.device = device_of(self.training, self.processes)
+        set_up_torch(self.training, self.device, self.processes)
         torch.manual_seed(self.training.seed % LARGEST_SEED)
         with bounded_parameters():
             model = task.build()
         self.model = model.to(self.device, dtype_of(self.training))
+        self.frozen = Frozen(self.model, fine_tuning_of(self.training))
         self.parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimisers = optimisers(self.training.optimizer, self.model, self.training.learning_rate)
         self.schedule = Schedule(self.training.schedule, warmup=self.training.warmup)
@@ -160,18 +186,26 @@ class Trainer:
         self.average = Average(part, self.model) if part is not None else None
         is_half = self.training.precision == "float16"
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=is_half and self.device.type == "cuda")
-        lengths = task.lengths(store)
+        new = store.new if isinstance(store, Mixed) else store
+        lengths = task.lengths(new)
         self.position = Position(
-            rows=len(store), elements=int(lengths.sum()), data=digest_of(store), valid=valid.digest()
+            rows=len(new),
+            elements=int(lengths.sum()),
+            data=digest_of(store),
+            valid=valid.digest(),
+            processes=self.processes.size,
         )
         self.carried: Carried = ()
+        self.whole_carried: tuple[int, Carried] = (-1, ())  # the step after which all processes left this
         # What a GPU has found is looked at some steps later, so that it never waits. Until then, a step whose loss or
         # gradient is not finite must leave the weights alone, and so must those after it.
-        self.looks_late = self.device.type == "cuda" and all(can_skip(one) for _, one in self.optimisers)
+        can_look_late = self.processes.is_one and all(can_skip(one) for _, one in self.optimisers)
+        self.looks_late = self.device.type == "cuda" and can_look_late
         self.went_wrong = torch.zeros((), device=self.device)  # 1 from the first such step on
         self.outcomes = Outcomes()
         self.replaying: Replaying | None = None
-        if self.device.type == "cuda" and self.training.replay and not sparse_tables(self.model):
+        is_same = not self._has_tables() and not self.frozen.is_gradual  # what moves in a step
+        if self.processes.is_one and self.device.type == "cuda" and self.training.replay and is_same:
             self.replaying = Replaying(self.parameters, self.device, dtype_of(self.training), progress.note)
         self.tempo = Tempo.on(self.device)
         self.saved_step = 0  # of the last checkpoint
@@ -179,7 +213,33 @@ class Trainer:
         self.is_split_told = False  # that a batch was too large for the memory
         self.also_saved: list[Callable[[Path], None]] = []  # write to a folder what goes with the next checkpoint
         self.stopping = threading.Lock()  # of the thread that saves after Ctrl-C
+        self.began = time.monotonic()
+        self.stopped = ""  # what is said where Ctrl-C has cut a validation short
         self.validation_seconds = 0.0  # that the last validation took
+        self._meet()
+
+    def _has_tables(self) -> bool:
+        return bool(sparse_tables(self.model))
+
+    def _meet(self) -> None:
+        """Find the other processes, and say what is different with them."""
+        if self.processes.is_one:
+            return
+        if (reason := self.task.unshared()) is not None:
+            raise ConfigError(reason)
+        self.scaler.scale(torch.zeros(1, device=self.device))  # it begins there, also where a process has no row
+        at = self.position
+        data = f"{at.rows:,} examples of {at.elements:,} elements ({at.data[:12]})"
+        self.processes.meet(self.device, {"the training data": data, "the settings": marked(repr(self.task.settings))})
+        say = self.progress.note
+        say(f"training in {self.processes.size} processes: each computes a part of the rows of every batch")
+        if any(isinstance(module, BatchNorm) for module in self.model.modules()):
+            say(
+                "model.image.norm = 'batch' normalises by the rows of a batch that one process has: with 'layer', the "
+                "losses are those of one process"
+            )
+        if self.device.type == "cuda" and self.training.replay:
+            say("training.replay is off: steps of several processes are not recorded as CUDA graphs")
 
     def weights_are_given(self) -> None:
         """The model's weights were set from outside: the average begins there too."""
@@ -197,11 +257,26 @@ class Trainer:
     def checkpoint(self) -> Path:
         return self.folder / CHECKPOINT
 
-    def save(self, log: Log) -> None:
+    def save(self, log: Lines) -> None:
         """Everything that resuming needs, and the weights where they are the best so far: at once or not at all."""
         self._tell(log, every=True)
         if self.position.step:
             self._refuse_weights_that_are_not_finite()
+        self._gather()
+        if self.processes.is_writer:
+            self._write(log)
+        self.saved_step, self.is_best_unsaved = self.position.step, False
+        self.also_saved.clear()
+
+    def _gather(self) -> None:
+        """Find in all processes what a checkpoint of this step needs. Afterwards the first can save alone."""
+        if self.whole_carried[0] != self.position.step:
+            self.processes.check_same(self.parameters)
+            of_rows = self.task.carries_rows
+            carried = self.processes.together(self.carried) if of_rows else self.carried
+            self.whole_carried = self.position.step, carried
+
+    def _write(self, log: Lines) -> None:
         self.position.log_bytes = log.position
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         plain: dict[str, Any] = {}
@@ -211,7 +286,8 @@ class Trainer:
             plain |= words
         if self.average is not None:
             tensors |= {f"average.{name}": value for name, value in self.average.model.state_dict().items()}
-        tensors |= {f"carried.{number}": value for number, value in enumerate(self.carried)}
+            tensors |= {f"kept.{name}": value for name, value in self.average.kept_tensors().items()}
+        tensors |= {f"carried.{number}": value for number, value in enumerate(self.whole_carried[1])}
         about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
         with committing(self.folder, logs={LOG: log.position}) as new:
             write_tensors(new / CHECKPOINT, tensors, about)
@@ -219,8 +295,6 @@ class Trainer:
                 write_tensors(new / MODEL, self.predicting.state_dict())
             for write in self.also_saved:
                 write(new)
-        self.saved_step, self.is_best_unsaved = self.position.step, False
-        self.also_saved.clear()
 
     def _refuse_weights_that_are_not_finite(self) -> None:
         """The checkpoint before holds weights with which something can still be done."""
@@ -253,6 +327,7 @@ class Trainer:
             raise CheckpointError(f"{self.checkpoint} is not a checkpoint of this run ({error}).") from error
         if self.average is not None:
             put_weights(self.average.model, part("average."), self.checkpoint)
+            self.average.put_kept(part("kept."))
         if (position.rows, position.elements) != (now.rows, now.elements):
             raise CheckpointError(
                 f"the training data has changed since this run began: it had {position.rows:,} examples of "
@@ -270,13 +345,22 @@ class Trainer:
             )
         position.data, position.valid = now.data, now.valid
         carried = part("carried.")
-        self.carried = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
+        whole = tuple(carried[str(number)].to(self.device) for number in range(len(carried)))
+        is_shared = self.task.carries_rows and not self.processes.is_one
+        self.carried = tuple(each[self.processes.share] for each in whole) if is_shared else whole
+        if position.step and position.processes != now.processes:
+            before = "1 process" if position.processes == 1 else f"{position.processes} processes"
+            self.progress.note(
+                f"the run was trained in {before} until step {position.step:,} and goes on in {now.processes}: sums "
+                f"are now rounded in another order, and dropout draws other numbers"
+            )
+        position.processes = now.processes
         self.position = position
         self.saved_step = position.step
 
     # The loop
 
-    def run(self, log: Log) -> None:
+    def run(self, log: Lines) -> None:
         """Train until one of the limits is reached. Ctrl-C saves and raises Interrupted."""
         try:
             self._run(log)
@@ -285,10 +369,10 @@ class Trainer:
         except KeyboardInterrupt:  # the second Ctrl-C may come anywhere, also while a checkpoint is written
             raise Interrupted(self._stopped_at_once()) from None
 
-    def _run(self, log: Log) -> None:
+    def _run(self, log: Lines) -> None:
         position, training = self.position, self.training
         position.ended = None
-        batches = self.task.batches(self.store, position.epoch)
+        batches = self.task.batches(rows_of_epoch(self.task, self.store, position.epoch), position.epoch)
         total = self._total_steps(batches)
         if total is not None and total < FEW_STEPS and position.step == 0:
             self.progress.note(
@@ -297,23 +381,32 @@ class Trainer:
         minutes = training.minutes
         left = None if minutes is None else max(60 * minutes - position.seconds, 0.0)
         self.progress.start(position.step, total, training.epochs, left)
-        began = time.monotonic() - position.seconds
+        self.began = time.monotonic() - position.seconds
         self.model.train()
+        if self.frozen.is_gradual:
+            self.frozen.apply(position.epoch)
         with stopping() as stop:
-            if not self.checkpoint.exists():
+            self.processes.same_tensors(list(self.model.state_dict().values()))
+            if not self.processes.said_by_writer(self.checkpoint.exists):
                 self.save(log)  # a run killed before its next checkpoint is resumed from these very weights
             if position.step and position.validated != position.step and self._is_time_to_validate(len(batches)):
                 self._validate(log, stop)  # which Ctrl-C has cut short
                 self.save(log)
             with self._ahead() as ahead:
-                ended = self._steps(ahead, log, stop, began, len(batches))
+                ended = self._steps(ahead, log, stop, len(batches))
             self._tell(log, every=True)
             if position.validated != position.step:
+                self._keep_for_average()
                 self._validate(log, stop)
-            position.seconds = time.monotonic() - began
+            position.seconds = self.seconds
             position.ended = ended
             log.write(EventLine(position.step, ended))
             self.save(log)
+
+    @property
+    def seconds(self) -> float:
+        """Of the training so far, by the clock of this process."""
+        return time.monotonic() - self.began
 
     def _ahead(self) -> Ahead:
         """The batches from the present position on."""
@@ -326,32 +419,37 @@ class Trainer:
             accumulate=training.accumulate,
             epochs=training.epochs,
             device=self.device,
+            share=None if self.processes.is_one else self.processes.share,
             replays=self.replaying is not None,
             say=self.progress.note,
         )
 
-    def _steps(self, ahead: Ahead, log: Log, stop: Stop, began: float, batches: int) -> str:
+    def _steps(self, ahead: Ahead, log: Lines, stop: Stop, batches: int) -> str:
         """One step after the other, and why they ended. The first epoch has so many batches."""
         position, training = self.position, self.training
-        saved, logged = time.monotonic(), 0.0
+        is_one = self.processes.is_one
+        saved, logged = position.seconds, 0.0
         while (ended := self._ended()) is None:
             if position.batch >= batches > 0:
                 position.epoch, position.batch = position.epoch + 1, 0
                 batches = 0  # not known before its first step
                 continue
+            if self.frozen.is_gradual and position.batch == 0:
+                self._unfreeze(log)
             progress = self._progress(batches)
             before = time.monotonic()
             try:
                 with stop.in_step(self._stopped_in_step):
                     ready = ahead.step(position.epoch, position.batch)
-                    update = self._step(ready, progress)
+                    update = self._step(ready, progress, stop)
             except KeyboardInterrupt:
                 raise Interrupted(self._stopped_in_step()) from None
             batches = len(ready.batches)
-            speed = ready.elements / max(1e-9, time.monotonic() - before)
+            elements = update.whole.elements
+            speed = elements / max(1e-9, time.monotonic() - before)
             position.step += 1
             position.batch += training.accumulate
-            position.seconds = time.monotonic() - began
+            position.seconds = self.seconds if is_one else update.whole.seconds
             if self.average is not None:
                 position.averaged = self.average.update(self.model, position.averaged, progress, position.worse)
             rate = self.optimisers[0][1].param_groups[0]["lr"]
@@ -363,12 +461,12 @@ class Trainer:
                     step=position.step,
                     epoch=epoch,
                     learning_rate=rate,
-                    elements=ready.elements,
+                    elements=elements,
                     tokens_per_second=speed,
                     seconds=position.seconds,
                     logged=update.logged,
                     is_logged=is_logged,
-                    labels=update.labels,
+                    labels=update.whole.labels,
                     attempts=update.attempts,
                     found=update.found,
                 )
@@ -383,22 +481,33 @@ class Trainer:
             self.tempo.step(taken)
             if is_logged:
                 self.tempo.look()
+            if self._is_due(batches):
+                self._keep_for_average()
             if self._is_time_to_validate(batches):
                 self._validate(log, stop)
-                position.seconds = time.monotonic() - began
+                if is_one:
+                    position.seconds = self.seconds
                 self.save(log)
-                saved = time.monotonic()
-            elif time.monotonic() - saved >= 60 * training.save_minutes:
+                saved = position.seconds
+            elif position.seconds - saved >= 60 * training.save_minutes:
                 self.save(log)
-                saved = time.monotonic()
-            if stop.is_asked:
+                saved = position.seconds
+            if stop.is_asked if is_one else update.whole.is_asked:
                 raise Interrupted(self._stopped_after_step(log))
         return ended
 
-    def _tell(self, log: Log, *, every: bool = False) -> None:
+    def _unfreeze(self, log: Lines) -> None:
+        """Train the parts whose epoch has come."""
+        for name in self.frozen.apply(self.position.epoch):
+            said = f"epoch {self.position.epoch + 1}: {name} is trained from here on"
+            self.progress.note(said)
+            log.write(EventLine(self.position.step, said))
+
+    def _tell(self, log: Lines, *, every: bool = False) -> None:
         """Look at the steps whose numbers have arrived, or wait for all; one that went wrong ends the training."""
         for one in self.outcomes.seen(every=every):
-            self._check(one.attempts, one.losses, one.norm)
+            if self.processes.is_one:  # else it was looked at in the step
+                self._check(one.attempts, one.losses, one.norm)
             self.progress.step(one.step, one.epoch, one.loss, one.learning_rate, one.elements)
             if one.is_logged:
                 told = (one.loss, one.learning_rate, one.norm, one.tokens_per_second, one.seconds, one.logged)
@@ -412,6 +521,21 @@ class Trainer:
         if attempts and not math.isfinite(norm) and not self.scaler.is_enabled():
             self._refuse(f"the gradient became {norm}", attempts[-1])
 
+    def _check_together(self, attempts: Sequence[Attempt], losses: Sequence[Tensor], whole: Sums, norm: Tensor) -> None:
+        """The same in several processes: one whose own batch explains it says so for all."""
+        what = ""
+        if not math.isfinite(loss := float(whole.loss)):
+            what = f"the loss became {loss}"
+            attempts = [each for each, own in zip(attempts, losses, strict=True) if not math.isfinite(float(own))]
+        elif not self.scaler.is_enabled() and not math.isfinite(found := float(norm)):
+            what = f"the gradient became {found}"
+        if what:
+            said = [self._refusal(what, attempts[-1])] if attempts else []
+            own = next((each for each in said if NOT_AGAIN not in each), None)
+            raise TrainingError(
+                self.processes.first_said(own) or f"{what} at step {self.position.step + 1}, when all were added up."
+            )
+
     def _stopped_in_step(self) -> str:
         """The weights may be half changed; the last checkpoint holds whole ones."""
         return (
@@ -424,7 +548,7 @@ class Trainer:
             return "stopped before the first checkpoint; nothing is saved."
         return f"stopped. Continue from the last checkpoint with: recurra train {self.folder} --resume"
 
-    def _stopped_after_step(self, log: Log) -> str:
+    def _stopped_after_step(self, log: Lines) -> str:
         """Save what is needed to go on from here, and say so. Between two steps any thread may do this, but one."""
         with self.stopping:
             self._tell(log, every=True)
@@ -435,17 +559,20 @@ class Trainer:
             f"Continue with: recurra train {self.folder} --resume"
         )
 
-    def _step(self, ready: Ready, progress: float) -> Update:
+    def _step(self, ready: Ready, progress: float, stop: Stop | None = None) -> Update:
         """One update of the weights."""
         position, training = self.position, self.training
         rate = training.learning_rate * self.schedule.share(position.step, progress, position.plateaus)
-        attempts, losses, count, first, weights, logged = self._backward(ready.parts, progress)
-        if count == 0:
-            return Update((), Arriving(torch.zeros(1), None), 0, logged)
+        found = self._backward(ready.parts, progress)
+        whole = self.processes.summed(self._sums(found, ready, stop), self.parameters)
+        if whole.labels == 0:
+            return Update((), Arriving(torch.zeros(1), None), found.logged, whole)
+        if not self.processes.is_one:
+            self._carry(found.rows)
         gradients = []
         for _, one in self.optimisers:
             for group in one.param_groups:
-                group["lr"] = rate * sum(weights) / len(weights)
+                group["lr"] = rate * whole.weights / whole.batches
             self.scaler.unscale_(one)
         for parameter in self.parameters:
             if parameter.grad is not None and parameter.grad.is_sparse:
@@ -454,24 +581,52 @@ class Trainer:
             elif parameter.grad is not None:
                 gradients.append(parameter.grad)
         # So far the sum is divided by `first`, so that no number becomes too large in half precision.
-        over = {"mean": count, "sequence": sum(len(each.part.rows) for each in attempts), "sum": 1}[training.loss]
-        if over != first:
-            torch._foreach_mul_(gradients, first / over)
+        over = {"mean": whole.labels, "sequence": whole.rows, "sum": 1}[training.loss]
+        if over != whole.first:
+            torch._foreach_mul_(gradients, whole.first / over)
         if training.clip_value is not None:
             torch._foreach_clamp_min_(gradients, -training.clip_value)
             torch._foreach_clamp_max_(gradients, training.clip_value)
         norm = torch.nn.utils.get_total_norm(gradients)
-        numbers = torch.stack([each.double() for each in (*losses, norm)])
-        if self.looks_late:
+        losses: Sequence[Tensor] = found.losses if self.processes.is_one else [whole.loss]
+        numbers = torch.stack([exact(each) for each in (*losses, norm)])
+        if not self.processes.is_one:
+            self._check_together(found.attempts, found.losses, whole, norm)
+        elif self.looks_late:
             self._mark_wrong(numbers)
         else:
-            self._check(attempts, numbers[:-1].tolist(), float(norm))
+            self._check(found.attempts, numbers[:-1].tolist(), float(norm))
         if training.clip is not None:
             self._clip(gradients, norm, training.clip)
         for _, one in self.optimisers:
             self.scaler.step(one)
         self.scaler.update()
-        return Update(attempts, self.outcomes.copying(numbers), count, logged)
+        return Update(found.attempts, self.outcomes.copying(numbers), found.logged, whole)
+
+    def _carry(self, rows: int) -> None:
+        """Take the mean of what the batches of all processes leave to the next, where that has no rows."""
+        if not self.task.carries_rows:
+            self.carried = self.processes.averaged(self.carried, rows)
+        elif any(each.dim() == 0 for each in self.carried):
+            raise ConfigError(
+                f"the loss of {type(self.task).__name__} carries on a number of the whole batch, not a row for each of "
+                f"its rows: give the task the property carries_rows = False, or train in one process."
+            )
+
+    def _sums(self, found: Summed, ready: Ready, stop: Stop | None) -> Sums:
+        """What a step adds up to in this process."""
+        losses = found.losses or [torch.zeros((), device=self.device)]
+        return Sums(
+            labels=found.labels,
+            rows=found.rows,
+            weights=sum(found.weights),
+            batches=len(found.weights),
+            elements=ready.elements,
+            first=found.first,
+            loss=losses[0] if len(losses) == 1 else torch.stack(list(losses)).sum(),
+            seconds=self.seconds,
+            is_asked=stop is not None and stop.is_asked,
+        )
 
     def _mark_wrong(self, numbers: Tensor) -> None:
         """Where a loss or the norm is not finite, let the optimisers skip this update and all after it."""
@@ -540,7 +695,7 @@ class Trainer:
         return (
             f"out of memory at step {self.position.step + 1:,}{also}: "
             f"the batch has {examples} of {int(lengths.min()):,} to {int(lengths.max()):,} elements, the longest is "
-            f"{self.task.place(rows[longest])}. Train with smaller batches (training.batch_tokens or "
+            f"{place_of(self.task, rows[longest])}. Train with smaller batches (training.batch_tokens or "
             f"training.batch_size) or a smaller model, or remove very long examples."
         )
 
@@ -554,6 +709,8 @@ class Trainer:
         weights: list[float] = []
         logged: dict[str, float] = {}
         for number, part in enumerate(parts):
+            if not len(part.rows):  # they are all in other processes
+                continue
             attempt = Attempt(part, self.position.epoch, self.position.step, number, self.carried, progress)
             loss = self._added(attempt, first, is_one=len(parts) == 1)
             if loss.labels == 0:
@@ -613,6 +770,7 @@ class Trainer:
 
     def _seed(self, attempt: Attempt) -> None:
         seed = ((self.training.seed << 40) + (attempt.step << 8) + attempt.number) % LARGEST_SEED
+        seed = (seed + (self.processes.rank << 54)) % LARGEST_SEED  # each process draws for rows of its own
         # torch.manual_seed keeps a traceback for each kind of device that was never used: a millisecond a step.
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
@@ -629,10 +787,13 @@ class Trainer:
 
     def _refuse(self, what: str, attempt: Attempt) -> None:
         """End with a sentence that names step, layer and batch. The last checkpoint is from before."""
+        raise TrainingError(self._refusal(what, attempt))
+
+    def _refusal(self, what: str, attempt: Attempt) -> str:
         why = culprit(self.model, lambda: self._loss(attempt).total)
-        places = [self.task.place(row) for row in attempt.part.rows]
+        places = [place_of(self.task, row) for row in attempt.part.rows]
         shown = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
-        raise TrainingError(
+        return (
             f"{what} at step {attempt.step + 1} (epoch {attempt.epoch + 1}): {why}. The batch was {shown}. "
             f"Look at these examples, or train with a lower training.learning_rate or training.clip"
             + (f": --from {self.folder} starts from the last saved weights." if self._has_model() else ".")
@@ -674,12 +835,20 @@ class Trainer:
         return None
 
     def _is_time_to_validate(self, batches: int) -> bool:
+        # Without examples there is nothing to score, and the last weights are those that will be kept.
+        return bool(self.valid.examples) and self._is_due(batches)
+
+    def _keep_for_average(self) -> None:
+        """Take these weights into an average of those at validations."""
+        if self.average is not None:
+            self.average.keep(self.position.step)
+
+    def _is_due(self, batches: int) -> bool:
+        """Whether a validation would come after this step."""
         every = self.training.validate
-        if not self.valid.examples:  # there is nothing to score, and the last weights are those that will be kept
-            return False
         return self.position.step % every == 0 if every is not None else self.position.batch >= batches
 
-    def _validate(self, log: Log, stop: Stop) -> None:
+    def _validate(self, log: Lines, stop: Stop) -> None:
         """Score the validation data; keep the weights if they are the best so far.
 
         Ctrl-C ends it at once, for no weight changes here; a resumed run begins with this validation again.
@@ -690,26 +859,22 @@ class Trainer:
             self.is_best_unsaved = True
             return
         self._tell(log, every=True)
-        began = time.monotonic()
-        try:
-            with stop.at_once(lambda: self._stopped_after_step(log)):
-                scores = self.scores()
-                loss = scores.loss
-                if loss is None:
-                    loss = loss_of(self.validating, self.predicting, self.valid.rows)
-        except KeyboardInterrupt:
-            raise Interrupted(self._stopped_after_step(log)) from None
-        self.validation_seconds = time.monotonic() - began
+        self._gather()
+        told = self.processes.said_by_writer(lambda: self._validated(log, stop))
+        if told is None:
+            raise Interrupted(self.stopped or self._stopped_at_once())
+        found = Validated(*told)
+        loss, first = found.loss, found.scores[found.first]
+        self.validation_seconds = found.seconds
         position.validated = position.step
-        is_better = scores.beats(position.best)
         # Of equal scores, such as 0 at the beginning, the one with the lower loss is kept; patience waits for a better.
         is_lower = math.isfinite(loss) and (position.best_loss is None or loss < position.best_loss)
-        is_best = is_better or (scores.values[scores.first] == position.best and is_lower)
+        is_best = found.is_better or (first == position.best and is_lower)
         if is_best:
-            position.best, position.best_step = scores.values[scores.first], position.step
+            position.best, position.best_step = first, position.step
             position.best_loss = loss if math.isfinite(loss) else None
             self.is_best_unsaved = True
-        if is_better:
+        if found.is_better:
             position.worse = position.since_plateau = 0
         else:
             position.worse += 1
@@ -721,9 +886,26 @@ class Trainer:
         else:
             position.since_lowest += 1
             position.stalled = max(position.stalled, position.since_lowest)
-        finite = {name: value for name, value in scores.values.items() if math.isfinite(value)}
+        finite = {name: value for name, value in found.scores.items() if math.isfinite(value)}
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
-        self.progress.valid(position.step, scores.values, scores.first, is_best)
+        self.progress.valid(position.step, found.scores, found.first, is_best)
+        if not self.processes.is_one:
+            position.seconds = found.until
+
+    def _validated(self, log: Lines, stop: Stop) -> Validated | None:
+        """What the validation of these weights finds. Ctrl-C ends it at once: None, and everything is saved."""
+        began = time.monotonic()
+        try:
+            with stop.at_once(lambda: self._stopped_after_step(log)):
+                scores = self.scores()
+                loss = scores.loss
+                if loss is None:
+                    loss = loss_of(self.validating, self.predicting, self.valid.rows)
+        except KeyboardInterrupt:
+            self.stopped = self._stopped_after_step(log)
+            return None
+        is_better = scores.beats(self.position.best)
+        return Validated(dict(scores.values), scores.first, is_better, loss, time.monotonic() - began, self.seconds)
 
     def scores(self) -> Scores:
         """Scores on the validation data as things stand, found as is usual during training."""
@@ -732,6 +914,15 @@ class Trainer:
 
     def _has_model(self) -> bool:
         return (self.folder / MODEL).exists()
+
+
+def marked(text: str) -> str:
+    """A short mark of a text.
+
+    >>> marked("text")
+    '982d9e3eb996'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def halved(part: Part) -> tuple[Part, Part]:
@@ -748,11 +939,13 @@ def summed(gradient: Tensor) -> Tensor:
     return gradient.coalesce()
 
 
-def device_of(training: Training) -> torch.device:
-    """The device that a config file means."""
+def device_of(training: Training, processes: Processes | None = None) -> torch.device:
+    """The device that a config file means; of several processes on a machine, each has a GPU of its own."""
     wanted = training.device
     if wanted == "auto":
         wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    if processes is not None and not processes.is_one and wanted != "cpu":
+        wanted = own_gpu(wanted, processes.local_rank, processes.local_size)
     with about("training", "device"):
         device = usable_device(wanted, f"training.device = '{training.device}'")
     if training.precision == "float16" and device.type != "cuda":
@@ -763,11 +956,28 @@ def device_of(training: Training) -> torch.device:
     return device
 
 
+def own_gpu(wanted: str, rank: int, processes: int) -> str:
+    """The GPU of one of several processes on this machine."""
+    if wanted != "cuda":
+        raise SettingError(
+            f"training.device = '{wanted}' is one device, but there are {processes} processes: use 'cuda', of "
+            f"which each takes one, or 'cpu'.",
+            ("training", "device"),
+        )
+    if torch.cuda.is_available() and torch.cuda.device_count() < processes:
+        raise SettingError(
+            f"{processes} processes need a GPU each, but there are {torch.cuda.device_count()} here: train "
+            f"in as many processes, or with --device cpu.",
+            ("training", "device"),
+        )
+    return f"cuda:{rank}"
+
+
 def dtype_of(training: Training) -> torch.dtype:
     return torch.float64 if training.precision == "float64" else torch.float32
 
 
-def set_up_torch(training: Training, device: torch.device) -> None:
+def set_up_torch(training: Training, device: torch.device, processes: Processes) -> None:
     """Threads, and the same numbers each time."""
     # oneDNN keeps what it compiled for each of 1024 shapes, and batches have many: hundreds of MB, and no speed.
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
@@ -780,7 +990,11 @@ def set_up_torch(training: Training, device: torch.device) -> None:
                 ("training", "threads"),
             )
         torch.set_num_threads(training.threads)
+    elif processes.local_size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes.local_size))
     if device.type == "cuda":
+        if not processes.is_one:
+            torch.cuda.set_device(device)
         torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
         # Else torch fills all memory that is not: a third of all kernels of a step.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

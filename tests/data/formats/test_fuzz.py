@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recurra.data import Row, rows
@@ -66,6 +66,7 @@ def only_rows_or_a_sentence(file: Path, content: bytes, *, beside: str = "") -> 
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=settings().max_examples // 2)
 @given(content=st.binary(max_size=200))
 def test_any_bytes_give_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, content: bytes
@@ -74,6 +75,7 @@ def test_any_bytes_give_rows_or_a_sentence(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=settings().max_examples // 2)
 @given(text=st.text(st.sampled_from('abO#_-1234.\t\t\n\n\r ,;"{}[]:\\\ufeffé'), max_size=60))
 def test_any_text_of_telling_characters_gives_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, text: str
@@ -82,6 +84,7 @@ def test_any_text_of_telling_characters_gives_rows_or_a_sentence(
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_a_valid_file_with_some_bytes_changed_gives_rows_or_a_sentence(
     ending: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from recurra.data.excerpt import Excerpt, whole
 from recurra.data.files import PathLike, extension, lines, opened, parallel_files
 from recurra.data.formats.reader import Reader, Row, Value
 from recurra.errors import ConfigError, DataError
@@ -108,7 +109,8 @@ def rows(
     >>> [row.values["target"] for row in rows(file, columns=["source", "target"])]
     ['kat', 'hond']
     """
-    return _at_least_one(path, reader(path, format, columns).read(path))
+    found = reader(path, format, columns).read(path)
+    return _at_least_one(path, found) if not isinstance(path, Excerpt) else (r for r in found if r.line > path.skipped)
 
 
 def _at_least_one(path: PathLike, stream: Iterator[Row]) -> Iterator[Row]:
@@ -136,9 +138,9 @@ def _by_extension(path: PathLike) -> str:
     ending = extension(path)
     known = endings()
     if ending in known:
-        if known[ending] == "text" and _begins_as_conll(path):
+        if known[ending] == "text" and _begins_as_conll(whole(path)):
             return "conll"
-        return "spans" if known[ending] == "jsonl" and _begins_with_spans(path) else known[ending]
+        return "spans" if known[ending] == "jsonl" and _begins_with_spans(whole(path)) else known[ending]
     if _is_tagged(path):
         return "tagged"
     opened(path).close()  # a file that is not there is said to be missing

@@ -25,6 +25,8 @@ class Brat(Reader):
 
     extensions = ("ann",)
 
+    marks_texts = True
+
     def __init__(self, *, layers: int = 1) -> None:
         self.layers = checked_layers(layers)
 

@@ -19,6 +19,7 @@ class JSONL(Reader):
     """
 
     extensions = ("jsonl", "ndjson", "json")
+    cut_at = "line"
 
     def __init__(self, *, columns: Mapping[str, str] | Sequence[str] | None = None) -> None:
         self.columns = values.wanted(columns)

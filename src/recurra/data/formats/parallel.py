@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from recurra.data.excerpt import whole
 from recurra.data.files import PathLike, extension, lines, parallel_files
 from recurra.data.formats.layout import named_cells
 from recurra.data.formats.reader import Reader, Row
@@ -46,9 +47,14 @@ class Parallel(Reader):
             )
         for row in zip_longest(*map(_texts, files)):
             if None in row:
-                raise DataError(_of_different_length(files))
+                raise DataError(_of_different_length([*map(whole, files)]))
             _check_same_segment(files, row)
             yield Row(named_cells(names, [each.text for each in row]), row[0].line)
+
+
+def are_plain(files: Sequence[str]) -> bool:
+    """Whether each line of each file is a text of its own."""
+    return not any(is_tagged(file) or extension(file) in Segments.extensions for file in files)
 
 
 class _Part(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from recurra.data.excerpt import Excerpt
 from recurra.data.files import PathLike, opened
 from recurra.data.formats import values
 from recurra.data.formats.reader import Reader, Row
@@ -34,12 +35,14 @@ class Parquet(Reader):
             raise DataError(f"'{path}' needs the pyarrow package: pip install 'recurra[data]'.") from error
         if str(path).lower().endswith((".gz", ".zst")):
             raise DataError(f"'{path}' is compressed, but Parquet files are compressed already. Unpack it first.")
-        number = 0
+        groups = path.groups if isinstance(path, Excerpt) else None
+        number = path.first - 1 if isinstance(path, Excerpt) else 0
         with opened(path) as file:
             try:
                 table = parquet.ParquetFile(file)
                 roles = self._roles(path, table.schema_arrow, arrow)
-                for batch in table.iter_batches(ROWS_AT_ONCE, columns=sorted(set(roles.values()))):
+                wanted = sorted(set(roles.values()))
+                for batch in table.iter_batches(ROWS_AT_ONCE, row_groups=groups, columns=wanted):
                     columns = {name: _plain(batch.column(name), arrow) for name in set(roles.values())}
                     for row in range(batch.num_rows):
                         number += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from recurra.data.files import PathLike
 from recurra.text.written import Written
@@ -33,6 +33,15 @@ class Reader(ABC):
 
     is_table: ClassVar[bool] = False
     """Whether a row is a line of cells, whose columns a header or data.columns names."""
+
+    marks_texts: ClassVar[bool] = False
+    """Whether a file has texts with spans that are marked in them, which the reader cuts into tokens."""
+
+    cut_at: ClassVar[Literal["line", "blank line"] | None] = None
+    """Behind which lines a file can be cut into parts that are read apart; None: it is read as a whole."""
+
+    looked_at: ClassVar[int] = 1
+    """Lines at the beginning of a file that tell how its rows are read."""
 
     @abstractmethod
     def read(self, path: PathLike) -> Iterator[Row]:

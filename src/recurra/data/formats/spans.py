@@ -26,6 +26,8 @@ class Spans(Reader):
     are taken; else they are found by rule. Spans inside others are left out, and said, unless layers is 2 or more.
     """
 
+    marks_texts = True
+
     def __init__(self, *, layers: int = 1) -> None:
         self.layers = checked_layers(layers)
 

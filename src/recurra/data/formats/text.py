@@ -12,6 +12,7 @@ class Text(Reader):
     """One text a line; an empty line is an empty text."""
 
     extensions = ("txt", "text")
+    cut_at = "line"
 
     def read(self, path: PathLike) -> Iterator[Row]:
         for number, line in lines(path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from recurra.data.files import PathLike, lines
+from recurra.data.formats.header import LOOKED_AT
 from recurra.data.formats.layout import Record, checked_columns, table
 from recurra.data.formats.reader import Reader, Row
 
@@ -25,6 +26,8 @@ class TSV(Reader):
 
     extensions = ("tsv",)
     is_table = True
+    cut_at = "line"
+    looked_at = 1 + LOOKED_AT
 
     def __init__(self, *, columns: Sequence[str] | None = None, header: bool | None = None) -> None:
         self.columns = checked_columns(columns)
