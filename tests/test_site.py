@@ -1,0 +1,101 @@
+"""What the documentation site makes of the project's pages; `make site` builds it and checks every link."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SITE = runpy.run_path(str(ROOT / "docs" / "site.py"))
+NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "as_notebook.py"))
+
+
+def test_every_page_stands_in_one_section_and_every_page_of_a_section_exists() -> None:
+    named = [page for pages in SITE["PAGES"].values() for page in pages]
+    assert len(named) == len(set(named))
+    made = set(SITE["OF_THE_PROJECT"].values())
+    assert [page for page in named if page not in made and not (ROOT / "docs" / page).exists()] == []
+
+
+def test_links_out_of_the_docs_lead_to_pages_that_show_the_file(tmp_path: Path) -> None:
+    places = SITE["copied"](tmp_path)
+    page = tmp_path / "cells" / "lstm.md"
+    links = "[a](../your_cell.md#x) [b](../../recipes/cho.toml) [c](https://example.org) [d](nowhere.md)"
+    text = f"{links}\n```\n[e](../data.md)\n```\n"
+    found = SITE["with_links"](text, page, ROOT / "docs" / "cells" / "lstm.md", tmp_path, places)
+    assert found == text.replace("../../recipes/cho.toml", "../files/recipes/cho.toml.md")
+    shown = (tmp_path / "files" / "recipes" / "cho.toml.md").read_text()
+    assert (ROOT / "recipes" / "cho.toml").read_text() in shown
+
+
+def test_the_reference_has_every_public_class_and_function() -> None:
+    import recurra
+
+    text = SITE["reference"]()
+    names = [name for name in recurra.__all__ if callable(getattr(recurra, name))]
+    assert [name for name in names if f"\n## {name}\n" not in text] == []
+
+
+def test_parts_of_your_own_and_estimators_have_references_too() -> None:
+    assert set(SITE["REFERENCES"].values()) == {"recurra", "recurra.extend", "recurra.sklearn"}
+    text = SITE["reference"]("recurra.extend")
+    assert text.startswith("# recurra.extend\n")
+    assert "\n## Wrapper\n" in text
+    assert "\n## HeatMap\n" in text
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        ("Adds *all*.", "Adds \\*all\\*."),
+        (">>> 1 + 1\n2", "```python\n>>> 1 + 1\n2\n```"),
+        ("x    an input", "```text\nx    an input\n```"),
+    ],
+)
+def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
+    assert SITE["prose"](docstring) == markdown + "\n"
+
+
+def test_a_notebook_has_the_snippets_of_its_page_in_their_order_and_the_files_they_read() -> None:
+    page = (ROOT / "docs" / "start.md").read_text()
+    cells = json.loads(NOTEBOOKS["notebook"](page))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert "def write_others()" in code[0]
+    assert [cell.splitlines()[0] for cell in code[1:]] == [
+        "%%bash", "%%writefile questions.tsv", "%%bash", "%%bash", "%%bash", "import recurra"
+    ]  # fmt: skip
+    assert "# pip install ." in code[1]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert "[tagging](../tagging.html)" in text
+    assert "--print-completion zsh" in text, "what is for a shell alone stays text"
+
+
+def test_what_is_a_notebook_says_so_below_its_title(tmp_path: Path) -> None:
+    SITE["copied"](tmp_path)
+    SITE["add_notebooks"](tmp_path)
+    made = {path.stem for path in (tmp_path / "notebooks").iterdir()}
+    assert {"start", "tagging", "forecasting", "notebooks"} <= made
+    assert "settings" not in made, "a page without snippets"
+    for name in made:
+        assert (tmp_path / f"{name}.md").read_text().splitlines()[2] == (
+            f"[This page as a notebook](notebooks/{name}.ipynb)"
+        )
+
+
+@pytest.mark.parametrize("script", ["site", "as_notebook"])
+def test_examples_in_the_scripts_of_the_site_run(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "docs" / f"{script}.py"
+    monkeypatch.syspath_prepend(str(path.parent))
+    spec = importlib.util.spec_from_file_location(f"docs_{script}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
