@@ -9,10 +9,10 @@ stands for anything.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
-import json
-import random
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -47,19 +47,25 @@ BRIEF = ["training.steps=2"]
 """Where the page says nothing about training."""
 
 ONLY_PARSED = ("demo", "bench")
+NEEDS = {"notebooks.md": ("narwhals", "pandas", "sklearn"), "sweeps.md": ("optuna",)}
+"""Packages of extras without which a page cannot be tried."""
+
 NOT_OURS = ("make", "pip", "tensorboard", "kill", "git")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_snippets_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in NEEDS.get(page.name, ()):
+        pytest.importorskip(package)
+        gc.freeze()  # a sweep looks for garbage after each trial, among all that the tests before have left
     text = page.read_text()
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     if "recurra train" in text or "recurra.train" in text:
         # What these tests encode is of no use afterwards; what they compile is.
         monkeypatch.setattr("recurra.training.preparation.cache_folder", lambda: tmp_path / "cache")
-        write_treebank()
-        write_others()
+        monkeypatch.setattr("recurra.runs.cache_folder", lambda: tmp_path / "cache")
+        runpy.run_path(str(ROOT / "docs" / "small_files.py"), run_name="__main__")
     names: dict[str, object] = {"__name__": "__main__"}
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == text.count("```") / 2
@@ -88,8 +94,8 @@ def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     assert missing == []
 
 
-def test_every_page_is_linked_from_the_readme_or_from_the_cells() -> None:
-    linked = (ROOT / "README.md").read_text() + (ROOT / "docs" / "cells" / "index.md").read_text()
+def test_every_page_is_linked_from_the_readme_or_where_readers_start_or_from_the_cells() -> None:
+    linked = "".join((ROOT / page).read_text() for page in ("README.md", "docs/start.md", "docs/cells/index.md"))
     assert [page.name for page in PAGES[1:] if not re.search(rf"\b{page.name}[)#]", linked)] == []
 
 
@@ -189,49 +195,3 @@ def recurra(arguments: list[str], standard_input: str, may_fail: bool) -> str:
 def agrees(printed: str, expected: str) -> bool:
     parts = [re.escape(part.strip()) for part in " ".join(expected.split()).split("…")]
     return re.fullmatch(".*".join(parts), " ".join(printed.split())) is not None
-
-
-def write_treebank() -> None:
-    """A language of sixteen words, as CoNLL-U."""
-    draw = random.Random(1)
-    words = {
-        "DET": ["the", "a", "every"],
-        "ADJ": ["small", "old"],
-        "NOUN": ["cat", "dog", "bird", "garden", "student"],
-        "VERB": ["sees", "likes", "finds", "follows"],
-    }
-    for name, count in (("train", 40), ("dev", 10), ("test", 10)):
-        lines = []
-        for _ in range(count):
-            noun = [*(["DET", "ADJ"] if draw.random() < 0.3 else ["DET"]), "NOUN"]
-            for place, tag in enumerate([*noun, "VERB", "DET", "NOUN"], 1):
-                word = draw.choice(words[tag])
-                lines.append(f"{place}\t{word}\t{word}\t{tag}\t{tag[:2]}\t_\t0\troot\t_\t_")
-            lines.append("")
-        Path(f"{name}.conllu").write_text("\n".join(lines) + "\n")
-
-
-def write_others() -> None:
-    """Questions of two kinds, stories, a scene, a sensor, numbers as they are said, colours and pen strokes."""
-    for name, count in (("questions", 12), ("held_out", 4)):
-        rows = [f"what is the price of {n} cups\tshop\nwhen does bus {n} leave\ttravel\n" for n in range(count)]
-        Path(f"{name}.tsv").write_text("".join(rows))
-    told = [
-        {"context": f"Ann went {place}.", "question": "Where is Ann?", "answer": place} for place in ("home", "out")
-    ]
-    Path("stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
-    for name in ("play", "scene"):
-        Path(f"{name}.txt").write_text("ROMEO:\nIt is the east.\n\nJULIET:\nO gentle night.\n" * 30)
-    for name, first in (("sensors", 0), ("later", 60)):
-        rows = [f"{step},{step % 7}\n" for step in range(first, first + 60)]
-        Path(f"{name}.csv").write_text("time,level\n" + "".join(rows))
-    digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-    for name, first in (("pairs", 0), ("more", 40)):
-        rows = [f"{n}\t{' '.join(digits[int(digit)] for digit in str(n))}\n" for n in range(first, first + 40)]
-        Path(f"{name}.tsv").write_text("".join(rows))
-    for name in ("colours", "more_colours"):
-        Path(f"{name}.tsv").write_text("".join(f"{digits[n]} red\t{25 * n}\t0\t{n}\n" for n in range(10)))
-    bar, dash = [[0, 0], [0, 9]], [[0, 9], [5, 5]]
-    for name in ("ink", "more_ink"):
-        drawn = [{"strokes": [bar] * n + [dash], "latex": "1 " * n + "-"} for n in range(1, 5)]
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in drawn))
