@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.page.conftest import IMAGE, LEVELS
 
@@ -113,6 +113,21 @@ def test_what_is_typed_is_answered_without_another_key(page: Page) -> None:
     expect(answer(page)).to_contain_text("le chien")
     expect(page).to_have_url("/?run=translation&input=the+dog")
     expect(page.get_by_role("status").filter(has_text="Answer: le chien")).to_have_count(1)
+
+
+def test_samples_that_arrive_late_do_not_change_a_field_that_someone_is_in(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/samples", lambda route: held.append(route))
+    with page.expect_request("**/samples"):
+        page.goto("/?run=translation")
+    field(page).click()
+    page.wait_for_function("() => document.activeElement.matches('.field *')")
+    held[0].fulfill(body=json.dumps({"samples": ["the cat"]}), content_type="application/json")
+    expect(page.get_by_role("group", name="Samples").get_by_role("button", name="the cat")).to_be_visible()
+    expect(field(page)).to_have_value("")
+    page.keyboard.type("the dog")
+    expect(answer(page)).to_contain_text("le chien")
+    expect(field(page)).to_have_value("the dog")
 
 
 def test_what_the_model_has_never_seen_is_named_under_the_answer(page: Page) -> None:

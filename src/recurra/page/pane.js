@@ -185,7 +185,7 @@ export function pane(run, { runs, change, choose, remove }) {
     node.classList.toggle("waiting", isWaiting);
   }
 
-  /** Samples of the run's own data; one that is short is answered where there is nothing else to show. */
+  /** Samples of the run's own data; one that is short is answered where there is nothing to show and nobody is typing. */
   async function offer() {
     const { samples } = await ask.samples().catch(() => ({ samples: [] }));
     if (isOver) return;
@@ -194,7 +194,8 @@ export function pane(run, { runs, change, choose, remove }) {
     const size = (sample) => JSON.stringify(sample).length;
     const [shortest = field.value] = [...samples].sort((one, other) => size(one) - size(other));
     const first = samples.find((sample) => run.input.kind !== "text" || size(sample) < LONG) ?? shortest;
-    if (first !== null && state.value === null) change({ value: first });
+    const isTyping = pause !== null || node.querySelector(".field")?.contains(document.activeElement);
+    if (first !== null && state.value === null && !isTyping) change({ value: first });
   }
 
   function chip(sample) {
