@@ -21,9 +21,8 @@ from recurra.errors import CheckpointError, ConfigError
 from recurra.manifest import LOCK, locked, sync_folder
 from recurra.padding import exact
 from recurra.runs import resume
-from recurra.training.device import usable_device
+from recurra.training.device import device_of, usable_device
 from recurra.training.progress import Silent
-from recurra.training.trainer import device_of
 from tests.training.test_frames import FEW, ROWS
 
 MISSING = ("fork", "geteuid", "getuid", "killpg", "sched_getaffinity", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY")

@@ -515,8 +515,9 @@ def write_config(settings: object, folder: Path) -> None:
 def resume(folder: Path, progress: Progress, *, overrides: Changes = (), trust: bool = False) -> None:
     """Go on with a run from its last checkpoint; limits may be raised by --set, or by a dict of settings."""
     from recurra.training.loading import load_task
+    from recurra.training.position import position_of
     from recurra.training.preparation import prepared_again, with_old_data
-    from recurra.training.trainer import Trainer, position_of
+    from recurra.training.trainer import Trainer
 
     task = load_task(folder, trust=trust)
     changes = Given().changes(overrides, "overrides")

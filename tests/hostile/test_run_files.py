@@ -24,9 +24,10 @@ from recurra.manifest import MANIFEST, seal, verify
 from recurra.reports.summary import Run
 from recurra.runs import told
 from recurra.training.loading import load_task
+from recurra.training.position import position_of
 from recurra.training.preparation import HeldOut, prepared_again
 from recurra.training.progress import Silent
-from recurra.training.trainer import Trainer, position_of
+from recurra.training.trainer import Trainer
 
 OLD = sorted(path.parent for path in (Path(__file__).parents[1] / "old_runs").glob("*/*/expected.json"))
 EVERY = 64

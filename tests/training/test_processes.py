@@ -22,10 +22,12 @@ from recurra.settings import SettingError
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import START, Loss, Moment
 from recurra.training import launching, several_processes
+from recurra.training.device import own_gpu
 from recurra.training.launching import Place, place_of_this_process
 from recurra.training.log import EventLine, TrainLine, read_log
+from recurra.training.position import position_of
 from recurra.training.progress import Silent
-from recurra.training.trainer import Trainer, own_gpu, position_of
+from recurra.training.trainer import Trainer
 from tests.tasks.contracts import CASES, SMALL
 from tests.training.small import small_setup, write_sentences
 from tests.training.together import Curve, curve, in_processes

@@ -14,9 +14,10 @@ from recurra.models.saved import read_tensors
 from recurra.runs import begin, setup
 from recurra.tasks.tagging import Tagging
 from recurra.tasks.task import Recurring
+from recurra.training.position import CHECKPOINT
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
-from recurra.training.trainer import CHECKPOINT, Trainer
+from recurra.training.trainer import Trainer
 from tests.training.breaking import weights_of_a_broken_run
 from tests.training.test_replaying import CASES, written
 

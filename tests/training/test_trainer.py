@@ -22,11 +22,12 @@ from recurra.cli import main
 from recurra.errors import CheckpointError, ConfigError, TrainingError
 from recurra.runs import begin, resume, setup
 from recurra.training.log import Log, TrainLine, ValidLine, read_log
+from recurra.training.position import position_of
 from recurra.training.preparation import HeldOut, prepared
 from recurra.training.progress import Progress, Silent
 from recurra.training.rehearsal import rehearsal
 from recurra.training.trained import load
-from recurra.training.trainer import Trainer, position_of
+from recurra.training.trainer import Trainer
 from tests.training.small import SMALL, small, small_setup
 
 

@@ -1,12 +1,19 @@
-"""The device to compute on, or a sentence why it cannot be used."""
+"""What a training computes on: device, threads and type of numbers, or a sentence why it cannot."""
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import torch
 
+from recurra.config import Training
 from recurra.errors import ConfigError
+from recurra.settings import SettingError, about
+from recurra.training.processes import Processes
+
+MOST_THREADS = 256
+"""Threads that any system can start; a machine with many cores may have more."""
 
 
 def usable_device(wanted: str, said: str) -> torch.device:
@@ -35,3 +42,65 @@ def usable_device(wanted: str, said: str) -> torch.device:
             stacklevel=2,
         )
     return device
+
+
+def device_of(training: Training, processes: Processes | None = None) -> torch.device:
+    """The device that a config file means; of several processes on a machine, each has a GPU of its own."""
+    wanted = training.device
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    if processes is not None and not processes.is_one and wanted != "cpu":
+        wanted = own_gpu(wanted, processes.local_rank, processes.local_size)
+    with about("training", "device"):
+        device = usable_device(wanted, f"training.device = '{training.device}'")
+    if training.precision == "float16" and device.type != "cuda":
+        raise SettingError(
+            "training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.",
+            ("training", "precision"),
+        )
+    return device
+
+
+def own_gpu(wanted: str, rank: int, processes: int) -> str:
+    """The GPU of one of several processes on this machine."""
+    if wanted != "cuda":
+        raise SettingError(
+            f"training.device = '{wanted}' is one device, but there are {processes} processes: use 'cuda', of "
+            f"which each takes one, or 'cpu'.",
+            ("training", "device"),
+        )
+    if torch.cuda.is_available() and torch.cuda.device_count() < processes:
+        raise SettingError(
+            f"{processes} processes need a GPU each, but there are {torch.cuda.device_count()} here: train "
+            f"in as many processes, or with --device cpu.",
+            ("training", "device"),
+        )
+    return f"cuda:{rank}"
+
+
+def dtype_of(training: Training) -> torch.dtype:
+    return torch.float64 if training.precision == "float64" else torch.float32
+
+
+def set_up_torch(training: Training, device: torch.device, processes: Processes) -> None:
+    """Threads, and the same numbers each time."""
+    # oneDNN keeps what it compiled for each of 1024 shapes, and batches have many: hundreds of MB, and no speed.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
+    if training.threads is not None:
+        most = max(MOST_THREADS, 4 * (os.cpu_count() or 1))
+        if training.threads > most:
+            raise SettingError(
+                f"training.threads must be at most {most} on this machine, but is {training.threads}: more threads "
+                f"than the system can start end the process.",
+                ("training", "threads"),
+            )
+        torch.set_num_threads(training.threads)
+    elif processes.local_size > 1 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes.local_size))
+    if device.type == "cuda":
+        if not processes.is_one:
+            torch.cuda.set_device(device)
+        torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
+        # Else torch fills all memory that is not: a third of all kernels of a step.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"

@@ -12,10 +12,10 @@ from torch import Tensor
 from recurra.data.store import Encoded, Store
 from recurra.padding import fitted
 from recurra.tasks.task import Task
+from recurra.training.device import device_of, dtype_of
 from recurra.training.model_size import bounded_parameters
 from recurra.training.optimisation import optimiser
 from recurra.training.pace import duration
-from recurra.training.trainer import device_of, dtype_of
 
 PROGRAM_BYTES = 350 * 2**20
 """About what Python with torch holds on the CPU."""

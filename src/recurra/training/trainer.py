@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import hashlib
 import math
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple, final, get_type_hints
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,17 +23,14 @@ from recurra.data.mixed import Mixed
 from recurra.data.store import Rows, Store
 from recurra.encoders.masked_norm import BatchNorm
 from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
-from recurra.interrupts import PATIENCE_SECONDS, SHORT_PATIENCE_SECONDS, LastWords, watch_of_this_command
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors, write_tensors
-from recurra.named import fits
 from recurra.padding import exact, fitted
 from recurra.scoring.scores import Scores
-from recurra.settings import SettingError, about
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.ahead import Ahead, Part, Ready, place_of, rows_of_epoch
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser
-from recurra.training.device import usable_device
+from recurra.training.device import device_of, dtype_of, set_up_torch
 from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.freezing import Frozen
 from recurra.training.guard import NOT_AGAIN, culprit
@@ -45,15 +39,13 @@ from recurra.training.log import EventLine, Lines, TrainLine, ValidLine
 from recurra.training.model_size import bounded_parameters
 from recurra.training.optimisation import Average, Schedule, can_skip, optimisers, sparse_tables
 from recurra.training.outcomes import Arriving, Attempt, Outcome, Outcomes
+from recurra.training.position import CHECKPOINT, MODEL, Position
 from recurra.training.preparation import HeldOut, digest_of
 from recurra.training.processes import OneProcess, Processes, Sums
 from recurra.training.progress import Progress
 from recurra.training.replaying import Replaying
+from recurra.training.stopping import Interrupted, Stop, stopping
 from recurra.training.tempo import Tempo
-
-CHECKPOINT = "last/checkpoint.safetensors"
-MODEL = "model.safetensors"
-"""Files of a run: where training stands, and the weights that predict."""
 
 FEW_STEPS = 200
 """With fewer updates than this, a network has hardly begun to learn."""
@@ -61,55 +53,8 @@ FEW_STEPS = 200
 LARGEST_SEED = 1 << 63
 """torch takes no larger ones."""
 
-MOST_THREADS = 256
-"""Threads that any system can start; a machine with many cores may have more."""
-
-STEP_PATIENCE_SECONDS = 1.0
-"""After Ctrl-C, so long a step may go on to its end."""
-
 LOG_SECONDS = 1.0
 """About so often a line of training goes to metrics.jsonl."""
-
-
-@dataclass
-class Position:
-    """Where a training stands: all that a checkpoint holds besides tensors."""
-
-    step: int = 0  # updates made
-    epoch: int = 0
-    batch: int = 0  # batches of this epoch that were used
-    seconds: float = 0.0
-    best: float | None = None
-    best_loss: float | None = None  # of the weights that are kept
-    best_step: int = 0
-    worse: int = 0  # validations since the best
-    plateaus: int = 0  # times the learning rate was lowered
-    since_plateau: int = 0
-    lowest_loss: float | None = None  # of all validations
-    since_lowest: int = 0  # validations since then
-    stalled: int = 0  # the most of these so far
-    averaged: int = 0
-    log_bytes: int = 0
-    validated: int = -1  # the step of the last validation
-    ended: str | None = None  # why it is over
-    rows: int = 0  # of the training data, to know it again
-    elements: int = 0
-    data: str = ""  # a digest of the encoded training data
-    valid: str = ""  # and of the validation data; "" in a checkpoint of an earlier version
-    processes: int = 1  # that trained since the checkpoint before
-
-    @classmethod
-    def read(cls, about: Mapping[str, Any], path: Path) -> Position:
-        """The position that a checkpoint holds; a CheckpointError where it holds something else."""
-        found, hints = about.get("position"), get_type_hints(cls)
-        if isinstance(found, Mapping):
-            wrong = [name for name, value in found.items() if name not in hints or not fits(value, hints[name])]
-            if not wrong:
-                return cls(**found)
-        what = (
-            f"its position has a wrong value for '{wrong[0]}'" if isinstance(found, Mapping) else "it has no position"
-        )
-        raise CheckpointError(f"{path} is not a checkpoint of this version of recurra ({what}).")
 
 
 class Summed(NamedTuple):
@@ -146,10 +91,6 @@ class Validated(NamedTuple):
     loss: float
     seconds: float  # that it took
     until: float  # and its end, in seconds of the training
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came, and everything is saved."""
 
 
 class Trainer:
@@ -937,147 +878,3 @@ def summed(gradient: Tensor) -> Tensor:
     if bool((rows[1:] > rows[:-1]).all()):
         return gradient._coalesced_(True)
     return gradient.coalesce()
-
-
-def device_of(training: Training, processes: Processes | None = None) -> torch.device:
-    """The device that a config file means; of several processes on a machine, each has a GPU of its own."""
-    wanted = training.device
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    if processes is not None and not processes.is_one and wanted != "cpu":
-        wanted = own_gpu(wanted, processes.local_rank, processes.local_size)
-    with about("training", "device"):
-        device = usable_device(wanted, f"training.device = '{training.device}'")
-    if training.precision == "float16" and device.type != "cuda":
-        raise SettingError(
-            "training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.",
-            ("training", "precision"),
-        )
-    return device
-
-
-def own_gpu(wanted: str, rank: int, processes: int) -> str:
-    """The GPU of one of several processes on this machine."""
-    if wanted != "cuda":
-        raise SettingError(
-            f"training.device = '{wanted}' is one device, but there are {processes} processes: use 'cuda', of "
-            f"which each takes one, or 'cpu'.",
-            ("training", "device"),
-        )
-    if torch.cuda.is_available() and torch.cuda.device_count() < processes:
-        raise SettingError(
-            f"{processes} processes need a GPU each, but there are {torch.cuda.device_count()} here: train "
-            f"in as many processes, or with --device cpu.",
-            ("training", "device"),
-        )
-    return f"cuda:{rank}"
-
-
-def dtype_of(training: Training) -> torch.dtype:
-    return torch.float64 if training.precision == "float64" else torch.float32
-
-
-def set_up_torch(training: Training, device: torch.device, processes: Processes) -> None:
-    """Threads, and the same numbers each time."""
-    # oneDNN keeps what it compiled for each of 1024 shapes, and batches have many: hundreds of MB, and no speed.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
-    if training.threads is not None:
-        most = max(MOST_THREADS, 4 * (os.cpu_count() or 1))
-        if training.threads > most:
-            raise SettingError(
-                f"training.threads must be at most {most} on this machine, but is {training.threads}: more threads "
-                f"than the system can start end the process.",
-                ("training", "threads"),
-            )
-        torch.set_num_threads(training.threads)
-    elif processes.local_size > 1 and "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // processes.local_size))
-    if device.type == "cuda":
-        if not processes.is_one:
-            torch.cuda.set_device(device)
-        torch.use_deterministic_algorithms(training.deterministic, warn_only=True)
-        # Else torch fills all memory that is not: a third of all kernels of a step.
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"
-
-
-@final
-class Stop:
-    """What Ctrl-C and SIGTERM ask for: to stop after the present step, or at once where nothing can be lost."""
-
-    def __init__(self) -> None:
-        self.is_asked = False
-        self.watch = watch_of_this_command()
-        self._is_at_once = self._is_in_step = False
-        self._patience = threading.Timer(STEP_PATIENCE_SECONDS, self._cut_short)
-        self._patience.daemon = True
-
-    def ask(self, number: int, _frame: Any) -> None:
-        """The signal has come; the second Ctrl-C stops at once wherever it comes."""
-        was_asked, self.is_asked = self.is_asked, True
-        if self._is_at_once or (was_asked and number == signal.SIGINT):
-            raise KeyboardInterrupt
-        if not was_asked:
-            self._patience.start()
-
-    def _cut_short(self) -> None:
-        """A step that still goes on a moment later is not waited for."""
-        if self._is_in_step and hasattr(signal, "pthread_kill"):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # which also ends a wait
-        elif self._is_in_step:
-            _thread.interrupt_main(signal.SIGINT)
-
-    def saying(self, last_words: LastWords, patience: float = PATIENCE_SECONDS) -> AbstractContextManager[None]:
-        """Inside, a command that Ctrl-C has to end in the middle of a long call of C ends with these words."""
-        return contextlib.nullcontext() if self.watch is None else self.watch.saying(last_words, patience)
-
-    @contextlib.contextmanager
-    def in_step(self, last_words: LastWords) -> Iterator[None]:
-        """Inside, Ctrl-C raises KeyboardInterrupt after a moment."""
-        self._is_in_step = True
-        try:
-            with self.saying(last_words):
-                yield
-        finally:
-            self._is_in_step = False
-
-    @contextlib.contextmanager
-    def at_once(self, last_words: LastWords) -> Iterator[None]:
-        """Inside, Ctrl-C raises KeyboardInterrupt at once; also one that came just before."""
-        self._is_at_once = True
-        try:
-            if self.is_asked:
-                raise KeyboardInterrupt
-            with self.saying(last_words, SHORT_PATIENCE_SECONDS):
-                yield
-        finally:
-            self._is_at_once = False
-
-
-@contextlib.contextmanager
-def stopping() -> Iterator[Stop]:
-    """Ctrl-C and SIGTERM as a Stop, which does not cut a step in half unless the step takes long."""
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with stop.saying(lambda: None):  # except where in_step or at_once says otherwise, something may be written
-            yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def position_of(folder: Path) -> Position | None:
-    """Where the training in a run folder stands."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    verify(folder, CHECKPOINT.__eq__)
-    _, about = read_tensors(path)
-    return Position.read(about, path)
-
-
-__all__ = ["Interrupted", "Position", "Trainer", "position_of"]
