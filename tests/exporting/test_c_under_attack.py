@@ -19,7 +19,7 @@ from recurra.programs.in_numpy import InNumpy
 from recurra.programs.narrowing import Width
 from recurra.programs.program import Function, Program, output_values
 from recurra.programs.weights import BYTES, weights_content
-from tests.exporting.test_kinds_of_models import MODELS, PAIRS, SYMBOLS, assert_agrees
+from tests.exporting.test_kinds_of_models import MODELS, PAIRS, SYMBOLS, agree
 
 OLD = Path(__file__).parent.parent / "old_runs" / "0.1"
 TASKS = ("tagging", "classification", "language_model", "seq2seq", "vec2seq")
@@ -190,7 +190,7 @@ def test_ten_thousand_inputs_and_two_thousand_damaged_weights_give_an_answer_or_
 def test_models_of_every_kind_give_an_answer_or_a_code_too(tmp_path: Path, name: str) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(PAIRS)
-    [running] = assert_agrees(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, by_c=False)
+    [running] = agree(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, "numpy")
     assert isinstance(running, InNumpy)
     printed = Printed(running.program)
     (tmp_path / "model.c").write_text(printed.text)

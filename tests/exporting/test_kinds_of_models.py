@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
+from recurra.engines.c_library import compiler
 from recurra.errors import ConfigError
-from recurra.exporting.joining import difference, program_of, runners
-from recurra.exporting.recording import record
-from recurra.programs.in_numpy import InNumpy
 from recurra.programs.inputs import Running
 from recurra.programs.searching import Wanted, why_not_in_c
 from recurra.runs import setup
-from recurra.training.evaluation import outputs_of
+from tests.exporting.agreeing import assert_agrees, built
 
 PAIRS = "".join(f"{text}\t{text[::-1]}\n" for text in ("a b c d", "b b a", "d", "c a d b a", "e a"))
 LINES = "a b c d a b\nc c b a\nd\n"
@@ -42,38 +39,19 @@ IN_C = ("pointing", "transcription")
 """Compiled in `make test`; `make slow-test` compiles all."""
 
 
-def assert_agrees(path: Path, task: str, asked: Mapping[str, Any], *, by_c: bool) -> list[Running]:
-    this = setup(task, given={"train": [str(path)]}, overrides={**SMALL, **asked})
-    kind = this.kind.prepared(this.kind.resolved(this.settings))
-    torch.manual_seed(3)
-    model = kind.build().eval()
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(1.5)
-    predictor = kind.predictor()
-    functions = predictor.functions(model)
-    program, weights = program_of({each.name: record(model, each) for each in functions})
-    examples = list(kind.questions(None, list(ASKED)))
-    rows = list(kind.encode_all(examples))
-    right = [kind.answer(each, output) for each, output in zip(examples, outputs_of(kind, model, rows), strict=True)]
-    every: list[Running] = runners(program, weights) if by_c else [InNumpy(program, weights)]
-    for running in every:
-        for function in functions:
-            difference(running, function, model)  # raises what is off by more than 1e-5
-        outputs = predictor.outputs(running, rows)
-        found = [kind.answer(each, output) for each, output in zip(examples, outputs, strict=True)]
-        assert [each.output for each in found] == [each.output for each in right]
-        assert [each.score for each in found] == pytest.approx([each.score for each in right], abs=1e-5)
-    return every
+def agree(path: Path, task: str, asked: Mapping[str, Any], *by: str) -> list[Running]:
+    kind, model = built(path, task, {**SMALL, **asked}, 3, times=1.5)
+    return assert_agrees(kind, model, list(kind.questions(None, list(ASKED))), by=by, folder=path.parent / "onnx")
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_that_writes_answers_alike_by_its_program(tmp_path: Path, name: str) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(PAIRS)
-    every = assert_agrees(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, by_c=name in IN_C)
-    searched = [why_not_in_c(running, Wanted("beam", 1, ())) is None for running in every[1:]]
-    assert all(searched), "the step can be searched in C"
+    by = ("numpy", "c", "onnx") if name in IN_C and compiler() is not None else ("numpy", "onnx")
+    for running in agree(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, *by):
+        if running.name == "c":
+            assert why_not_in_c(running, Wanted("beam", 1, ())) is None, "the step can be searched in C"
 
 
 @pytest.mark.slow
@@ -81,7 +59,7 @@ def test_a_model_that_writes_answers_alike_by_its_program(tmp_path: Path, name: 
 def test_a_model_that_writes_answers_alike_in_c(tmp_path: Path, name: str) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text(PAIRS)
-    assert_agrees(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, by_c=True)
+    agree(path, "seq2seq", {**SYMBOLS, **MODELS[name]}, "c")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +82,7 @@ def test_a_transformer_that_continues_texts_keeps_states_of_one_size(tmp_path: P
     path = tmp_path / "lines.txt"
     path.write_text(LINES)
     asked = {**WRITES, "model.decoder.context": 4}
-    [running] = assert_agrees(path, "language_model", asked, by_c=False)
+    running, *_ = agree(path, "language_model", asked, "numpy", "onnx")
     step = running.program.functions["step"]
     of_input = {each.name: each.value for each in step.inputs}
     values = step.values

@@ -14,10 +14,12 @@ import pytest
 
 import recurra
 from recurra.cli import main
-from recurra.errors import CheckpointError, ConfigError
+from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.exported import load_exported
 from recurra.exporting.folder import export
 from recurra.generation.generated import Manner
+from recurra.programs import onnx_file, onnx_operations
+from recurra.programs.in_onnx import InOnnx
 from recurra.training.trained import load
 from tests.exporting.exports import (
     OLD,
@@ -190,4 +192,68 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_left(tmp_path: Path) 
         export(OLD / "question_answering" / "run", tmp_path / "new", to="onnx")
     with pytest.raises(ConfigError, match="--weights int8: ONNX is written with weights in float32 alone"):
         export(OLD / "tagging" / "run", tmp_path / "new", to="onnx", weights="int8")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "asked", [{"model.decoder.kind": "ctc"}, pytest.param({"model.copy": True}, marks=pytest.mark.slow)]
+)
+def test_models_that_join_flags_are_exported_too(tmp_path: Path, asked: dict[str, Any]) -> None:
+    (tmp_path / "pairs.tsv").write_text("a b\tb a\nb\tb\na\ta\n")
+    few = {"training.steps": 2, "model.hidden": 8, "model.embedding": 4, "data.cache": False, **asked}
+    few |= {"data.source.tokens": "symbols", "data.target.tokens": "symbols"}
+    run = recurra.train("seq2seq", train=str(tmp_path / "pairs.tsv"), out=tmp_path / "run", settings=few)
+    assert main(["export", str(tmp_path / "run"), str(tmp_path / "new"), "--to", "onnx"]) == 0
+    found, right = (model.predict(["a b b", "z"]) for model in (recurra.load(tmp_path / "new"), run))
+    assert [each.output for each in found] == [each.output for each in right]
+    assert [each.score for each in found] == pytest.approx([each.score for each in right], abs=1e-4)
+
+
+def refusal(target: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What is said where a tagger cannot be exported, of which nothing must be left."""
+    assert main(["export", str(OLD / "tagging" / "run"), str(target), "--to", "onnx"]) == 2
+    assert not target.exists()
+    return capsys.readouterr().err
+
+
+def test_a_graph_that_the_checker_refuses_is_said_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(onnx_operations.TWO, "add", "And")
+    said = refusal(tmp_path / "new", capsys)
+    assert "this model cannot be exported to ONNX: the package onnx " in said
+    assert " refuses the graph of `scores` (" in said
+    assert "Export it to C, by --to c." in said
+
+
+def test_a_graph_that_cannot_be_loaded_or_answers_otherwise_is_said_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as changed:
+        changed.setattr(onnx_file, "OPSET", 9)  # ReduceSum had its dimensions as an attribute then
+        changed.setattr(sys.modules["onnx"].checker, "check_model", lambda *_, **__: None)
+        said = refusal(tmp_path / "new", capsys)
+    assert "what was written cannot be loaded again: onnxruntime cannot read " in said
+    assert "Export it to C, by --to c." in said
+    monkeypatch.setitem(onnx_operations.TWO, "add", "Sub")
+    assert "that is off by" in refusal(tmp_path / "new", capsys)
+    monkeypatch.setitem(onnx_operations.TWO, "add", "Add")
+    monkeypatch.setattr(InOnnx, "run", raising(DataError("the program cannot compute scores.")))
+    said = refusal(tmp_path / "new", capsys)
+    assert (
+        "this model cannot be exported to ONNX: the program cannot compute scores. Export it to C, by --to c." in said
+    )
+
+
+def raising(error: BaseException) -> Any:
+    def call(*_: object) -> None:
+        raise error
+
+    return call
+
+
+def test_an_export_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InOnnx, "run", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        export(OLD / "tagging" / "run", tmp_path / "new", to="onnx")
     assert not (tmp_path / "new").exists()

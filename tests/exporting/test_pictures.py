@@ -14,13 +14,9 @@ import pytest
 import torch
 
 import recurra
-from recurra.exporting.joining import difference, program_of, runners
-from recurra.exporting.recording import record
-from recurra.programs.in_numpy import InNumpy
-from recurra.programs.inputs import Running
+from recurra.engines.c_library import compiler
 from recurra.programs.solving import NotExportable
-from recurra.runs import setup
-from recurra.training.evaluation import outputs_of
+from tests.exporting.agreeing import assert_agrees, built
 
 SIZES = ((9, 5), (4, 13), (1, 1), (8, 8))
 SMALL: Mapping[str, Any] = {"data.cache": False, "data.image": "pixels", "model.image.widths": [3, 4]}
@@ -52,32 +48,16 @@ def written(folder: Path, task: str) -> Path:
     return path
 
 
-def built(folder: Path, task: str, asked: Mapping[str, Any]) -> tuple[Any, torch.nn.Module]:
-    path = written(folder, task)
-    this = setup(task, given={"train": [str(path)]}, overrides=dict(asked))
-    kind = this.kind.prepared(this.kind.resolved(this.settings))
-    torch.manual_seed(5)
-    return kind, kind.build().eval()
+def made(folder: Path, task: str, asked: Mapping[str, Any]) -> tuple[Any, torch.nn.Module]:
+    return built(written(folder, task), task, asked, 5, times=1.0)
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_model_of_pictures_answers_alike_by_its_program(tmp_path: Path, name: str) -> None:
     task, asked = ASKED[name]
-    kind, model = built(tmp_path, task, asked)
-    predictor = kind.predictor()
-    functions = predictor.functions(model)
-    program, weights = program_of({each.name: record(model, each) for each in functions})
-    examples = list(kind.questions(None, pictures()))
-    rows = list(kind.encode_all(examples))
-    right = [kind.answer(each, output) for each, output in zip(examples, outputs_of(kind, model, rows), strict=True)]
-    every: list[Running] = runners(program, weights) if name == "captions" else [InNumpy(program, weights)]
-    for running in every:
-        for function in functions:
-            difference(running, function, model)  # raises what is off by more than 1e-5
-        outputs = predictor.outputs(running, rows)
-        found = [kind.answer(each, output) for each, output in zip(examples, outputs, strict=True)]
-        assert [each.output for each in found] == [each.output for each in right]
-        assert [each.score for each in found] == pytest.approx([each.score for each in right], abs=1e-5)
+    kind, model = made(tmp_path, task, asked)
+    by = ("numpy", "c", "onnx") if name == "captions" and compiler() is not None else ("numpy", "onnx")
+    assert_agrees(kind, model, list(kind.questions(None, pictures())), by=by, folder=tmp_path / "onnx")
 
 
 @pytest.mark.parametrize("name", ["captions", "classes"])
@@ -111,6 +91,6 @@ def test_an_exported_folder_answers_pictures_without_torch(tmp_path: Path, name:
 
 def test_attention_that_goes_by_rows_and_columns_is_refused_in_words(tmp_path: Path) -> None:
     asked = {**CAPTIONS, "model.attention": {"name": "additive", "terms": ["coverage"]}}
-    kind, model = built(tmp_path, "vec2seq", asked)
+    kind, model = made(tmp_path, "vec2seq", asked)
     with pytest.raises(NotExportable, match="its attention has a location or terms"):
         kind.predictor().functions(model)

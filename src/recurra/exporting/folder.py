@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from recurra.config.run_file import run_text
-from recurra.errors import CheckpointError, ConfigError
+from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.exported import FORMAT, LICENSE, PROGRAM, WEIGHTS, Exported, load_exported
 from recurra.exporting.gates import gates_function
 from recurra.exporting.joining import RUN_BY, difference, recorded_functions, runners
@@ -49,6 +49,9 @@ NARROW_TOLERANCE = 2e-2
 WIDTHS = get_args(Width)
 
 SAMPLES = "samples.json"
+
+NAMES = {"c": "C", "onnx": "ONNX"}
+"""What a run is exported to."""
 
 
 class Report(NamedTuple):
@@ -113,7 +116,7 @@ def export(
     >>> recurra.load(folder / "exported", by="numpy").predict(["the cat"])[0].output
     'DET NOUN'
     """
-    if to not in ("c", "onnx"):
+    if to not in NAMES:
         raise ConfigError(f"--to {to} is not known: a run is exported to c or onnx.")
     if weights not in WIDTHS:
         raise ConfigError(f"--weights {weights} is not known: choose {', '.join(WIDTHS[:-1])} or {WIDTHS[-1]}.")
@@ -159,15 +162,17 @@ def export(
                     shutil.copy2(model.folder / name, new / name)
         by = None
         if to != "onnx" or has_runtime():
-            found = load_exported(target, trust=True)
+            found = runnable(target, to)
             by = found.running.name
             if to == "onnx":
                 error = furthest([found.running], functions, network)
             check_samples(found, expected, SCORE_TOLERANCE if narrow is None else NARROW_TOLERANCE)
-    except OSError as failure:
-        raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
-    except NotExportable:
+    except BaseException as failure:  # a mistake of recurra or Ctrl-C, too, leaves nothing that looks like a model
         shutil.rmtree(target, ignore_errors=True)
+        if isinstance(failure, OSError):
+            raise CheckpointError(f"{target} cannot be written: {failure.strerror or failure}.") from failure
+        if isinstance(failure, DataError):  # of a program that answered nothing to what its run answered
+            raise not_runnable(to, str(failure)) from failure
         raise
     sizes = {path.name: path.stat().st_size for path in target.iterdir() if path.is_file()}
     operations = sum(len(function.operations) for function in program.functions.values())
@@ -188,6 +193,22 @@ LICENCE = """\
 /* Printed by recurra. What is not a weight or a size of your model is under the Apache License 2.0
    (SPDX-License-Identifier: Apache-2.0); a program that holds it may be used as your model may. */
 """
+
+
+def runnable(folder: Path, to: str) -> Exported:
+    """What was exported, loaded; a NotExportable where nothing here runs it."""
+    try:
+        return load_exported(folder, trust=True)
+    except CheckpointError as error:
+        raise not_runnable(to, f"what was written cannot be loaded again: {error}") from error
+
+
+def not_runnable(to: str, why: str) -> NotExportable:
+    """The error of a program that was written and does not run."""
+    other = next(name for name in NAMES if name != to)
+    return NotExportable(
+        f"this model cannot be exported to {NAMES[to]}: {why} Export it to {NAMES[other]}, by --to {other}."
+    )
 
 
 def write_c(folder: Path, program: Program, weights: Weights, usual: Usual) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError, ConfigError, DataError
 from recurra.programs.in_numpy import typed
-from recurra.programs.onnx_file import ENDING
+from recurra.programs.onnx_file import ENDING, first_line
 from recurra.programs.program import Function, Program
 
 TYPES = {
@@ -80,10 +80,6 @@ class InOnnx:
         except Exception as error:  # what it raises depends on its version
             raise DataError(f"the program cannot compute {name} from these inputs ({first_line(error)}).") from error
         return [np.asarray(each) for each in found]
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def takes(session: Any, function: Function) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from recurra.errors import ConfigError
 from recurra.programs.onnx_graph import Graph, Node
 from recurra.programs.program import Value
+from recurra.programs.solving import NotExportable
 from recurra.version import __version__
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def package() -> Any:
         import onnx.checker  # type: ignore[import-not-found,unused-ignore]
         import onnx.helper  # type: ignore[import-not-found,unused-ignore]
         import onnx.numpy_helper  # type: ignore[import-not-found,unused-ignore]
+        import onnx.shape_inference  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise ConfigError(
             f"writing ONNX needs the package {error.name}, which is not installed: pip install 'recurra[onnx]'."
@@ -47,7 +49,7 @@ def has_runtime() -> bool:
 
 
 def write_graphs(folder: Path, graphs: Mapping[str, Graph], most_inside: int = MOST_INSIDE) -> None:
-    """Each graph as a checked file of its name."""
+    """Each graph as a checked file of its name; a NotExportable where the package finds a graph wrong."""
     onnx = package()
     for name, graph in graphs.items():
         file = folder / f"{name}{ENDING}"
@@ -56,7 +58,17 @@ def write_graphs(folder: Path, graphs: Mapping[str, Graph], most_inside: int = M
             onnx.save_model(model, file, save_as_external_data=True, location=f"{name}{BESIDE}", size_threshold=1024)
         else:
             onnx.save_model(model, file)
-        onnx.checker.check_model(file, full_check=True)
+        try:
+            onnx.checker.check_model(file, full_check=True)
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+            raise NotExportable(
+                f"this model cannot be exported to ONNX: the package onnx {onnx.__version__} refuses the graph of "
+                f"`{name}` ({first_line(error)}). Export it to C, by --to c."
+            ) from error
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def model_of(graph: Graph) -> onnx.ModelProto:

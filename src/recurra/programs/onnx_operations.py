@@ -39,7 +39,13 @@ TWO = {
     "or": "Or",
 }
 
+OF_FLAGS = {"add": "Or", "mul": "And", "maximum": "Or", "minimum": "And"}
+"""What has numbers alone in ONNX, of truth values: the larger and the smaller of 0 and 1."""
+
 COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+KEEPING_WHOLE = ("floor", "ceil", "round", "trunc")
+"""What changes no whole number, and what ONNX has of others alone."""
 
 IN_SINGLE = {"erf", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "convolution"}
 """What onnxruntime computes of float32 alone."""
@@ -53,6 +59,14 @@ def written(w: Writer, op: Operation) -> str:
         raise NotExportable("this model cannot be exported to ONNX: it has weights of 8 or 16 bits.")
     if op.kind in IN_SINGLE and op.results[0].type == "float64":
         raise NotExportable(f"this model cannot be exported to ONNX: onnxruntime has no {op.kind} of float64.")
+    kind = op.results[0].type
+    if kind == "bool" and op.kind in OF_FLAGS:
+        return w.to.node(OF_FLAGS[op.kind], *of_one_type(w, op))
+    if op.kind in KEEPING_WHOLE and not is_real(op):
+        return w.to.node("Identity", *of_one_type(w, op))
+    if kind == "uint8" and op.kind in ("neg", "relu"):  # ONNX has no bytes here
+        signed = w.to.node("Cast", *of_one_type(w, op), to="int32")
+        return w.to.node("Cast", w.to.node(ONE[op.kind], signed), to=kind)
     if op.kind in ONE:
         return w.to.node(ONE[op.kind], *of_one_type(w, op))
     if op.kind in TWO:
@@ -67,8 +81,8 @@ def of_one_type(w: Writer, op: Operation) -> list[str]:
     arrays = [w.value(each).type for each in op.operands if not isinstance(each, Number)]
     kind = next(iter(arrays), w.value(op.operands[0]).type)
     found = [w.operand(each, kind) for each in op.operands]
-    # Older releases of onnxruntime compare no bytes.
-    return [w.to.node("Cast", each, to="int32") for each in found] if kind == "uint8" else found
+    # Older releases of onnxruntime compare no bytes, and none says which truth value is the larger.
+    return [w.to.node("Cast", each, to="int32") for each in found] if kind in ("uint8", "bool") else found
 
 
 # Each number by itself
@@ -180,10 +194,24 @@ def floor_divide(w: Writer, op: Operation) -> str:
 
 def reduced(kind: str) -> Written:
     def write(w: Writer, op: Operation) -> str:
-        [x] = op.operands
-        return over(w, kind, w.operand(x, op.results[0].type), op)
+        wanted = op.results[0].type
+        if kind not in ("ReduceSum", "ReduceProd") or wanted != "uint8":
+            return over(w, kind, as_type(w, op.operands[0], wanted), op)
+        return w.to.node("Cast", over(w, kind, as_type(w, op.operands[0], "int32"), op), to=wanted)
 
     return write
+
+
+def furthest(kind: str, of_flags: Written) -> Written:
+    """The largest or the smallest; ONNX has no such truth value before opset 20."""
+    plain = reduced(kind)
+    return lambda w, op: of_flags(w, op) if op.results[0].type == "bool" else plain(w, op)
+
+
+def as_type(w: Writer, x: Operand, kind: str) -> str:
+    """An operand in the type of what is added up or multiplied; flags and bytes are counted in a larger one."""
+    name = w.operand(x, kind)
+    return name if isinstance(x, Number) or w.value(x).type == kind else w.to.node("Cast", name, to=kind)
 
 
 def over(w: Writer, kind: str, x: str, op: Operation) -> str:
@@ -193,13 +221,13 @@ def over(w: Writer, kind: str, x: str, op: Operation) -> str:
 
 
 def any_of(w: Writer, op: Operation) -> str:
-    counted = w.to.node("Cast", w.operand(op.operands[0], "bool"), to="int64")
+    counted = w.to.node("Cast", as_type(w, op.operands[0], "bool"), to="int64")
     return w.to.node("Greater", over(w, "ReduceSum", counted, op), w.to.number(0, "int64"))
 
 
 def all_of(w: Writer, op: Operation) -> str:
     """There is none that is not."""
-    missed = w.to.node("Cast", w.to.node("Not", w.operand(op.operands[0], "bool")), to="int64")
+    missed = w.to.node("Cast", w.to.node("Not", as_type(w, op.operands[0], "bool")), to="int64")
     return w.to.node("Equal", over(w, "ReduceSum", missed, op), w.to.number(0, "int64"))
 
 
@@ -225,7 +253,10 @@ def as_number(w: Writer, x: Operand) -> str:
 
 
 def cumsum(w: Writer, op: Operation) -> str:
-    return w.to.node("CumSum", w.operand(op.operands[0]), w.to.number(op.details["dim"], "int64"))
+    wanted = op.results[0].type
+    kind = "int32" if wanted == "uint8" else wanted
+    found = w.to.node("CumSum", as_type(w, op.operands[0], kind), w.to.number(op.details["dim"], "int64"))
+    return found if kind == wanted else w.to.node("Cast", found, to=wanted)
 
 
 def cumprod(w: Writer, op: Operation) -> str:
@@ -241,7 +272,7 @@ def cumprod(w: Writer, op: Operation) -> str:
     inside.graph.inputs += [(before, inner), (factor, inner)]
     inside.graph.outputs += [(after, inner), (inside.node("Identity", after), inner)]
     settings = {"body": inside.graph, "num_scan_inputs": 1, "scan_input_axes": [dim], "scan_output_axes": [dim]}
-    return w.to.nodes("Scan", [ones, w.operand(x)], 2, settings)[1]
+    return w.to.nodes("Scan", [ones, as_type(w, x, value.type)], 2, settings)[1]
 
 
 def argsort(w: Writer, op: Operation) -> str:
@@ -363,8 +394,8 @@ WRITTEN: Mapping[str, Written] = {
     "remainder": remainder,
     "floor_divide": floor_divide,
     "sum": reduced("ReduceSum"),
-    "max": reduced("ReduceMax"),
-    "min": reduced("ReduceMin"),
+    "max": furthest("ReduceMax", any_of),
+    "min": furthest("ReduceMin", all_of),
     "prod": reduced("ReduceProd"),
     "any": any_of,
     "all": all_of,

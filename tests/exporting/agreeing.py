@@ -1,0 +1,98 @@
+"""A model of random weights: its program, as it is exported, computes what torch does and answers the same.
+
+C and NumPy run the program with its small embeddings folded, as `--to c` writes it; onnxruntime runs it as recorded, as
+`--to onnx` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from recurra.exporting.folder import say_the_same
+from recurra.exporting.joining import difference, recorded_functions
+from recurra.programs.folding import folded
+from recurra.programs.in_c import InC
+from recurra.programs.in_numpy import InNumpy
+from recurra.programs.inputs import Running
+from recurra.programs.onnx_file import has_runtime
+from recurra.programs.program import Program
+from recurra.programs.weights import weights_content
+from recurra.runs import setup
+from recurra.training.evaluation import outputs_of
+
+Weights = Mapping[str, NDArray[Any]]
+
+
+def built(file: Path, task: str, asked: Mapping[str, Any], seed: int, *, times: float) -> tuple[Any, torch.nn.Module]:
+    """A task and its untrained model, whose weights are `times` as large as training starts from."""
+    this = setup(task, given={"train": [str(file)]}, overrides={**asked, "data.cache": False})
+    kind = this.kind.prepared(this.kind.resolved(this.settings))
+    kind.check()
+    torch.manual_seed(seed)
+    model = kind.build().eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(times)
+    return kind, model
+
+
+def assert_agrees(
+    kind: Any,
+    model: torch.nn.Module,
+    examples: Sequence[Any],
+    *,
+    by: Sequence[str],
+    folder: Path | None = None,
+    tolerance: float = 1e-5,
+) -> list[Running]:
+    """What ran the program: numpy, c or onnx; files of ONNX lie in `folder`."""
+    predictor = kind.predictor()
+    functions = predictor.functions(model)
+    recorded, arrays = recorded_functions(model, functions)
+    program, weights = folded(recorded, arrays)
+    program = Program.from_json(program.to_json())
+    rows = list(kind.encode_all(examples))
+    right = [kind.answer(each, output) for each, output in zip(examples, outputs_of(kind, model, rows), strict=True)]
+    ran: list[Running] = []
+    for name in by:
+        if name == "c":
+            ran.append(InC(program, weights_content(program, weights)))
+        elif name == "onnx":
+            assert folder is not None, "files of ONNX have a folder"
+            ran += in_onnx(recorded, arrays, folder)
+        else:
+            ran.append(InNumpy(program, weights))
+    for running in ran:
+        for function in functions:
+            difference(running, function, model)  # raises what is off by more than 1e-5
+        outputs = predictor.outputs(running, rows)
+        found = [kind.answer(each, output) for each, output in zip(examples, outputs, strict=True)]
+        if kind.name != "language_model":  # whose output is its score, rounded
+            for one, other in zip(found, right, strict=True):
+                assert say_the_same(one.output, other.output), (running.name, one.output, other.output)
+        scores = [each.score for each in right]
+        assert [each.score for each in found] == pytest.approx(scores, rel=tolerance, abs=tolerance), running.name
+    return ran
+
+
+def in_onnx(program: Program, weights: Weights, folder: Path) -> list[Running]:
+    """The program by onnxruntime, where that is installed."""
+    try:
+        import onnx  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
+    except ImportError:
+        return []
+    if not has_runtime():
+        return []
+    from recurra.programs.in_onnx import InOnnx
+    from recurra.programs.onnx_file import write_graphs
+    from recurra.programs.onnx_functions import graphs
+
+    folder.mkdir(exist_ok=True)
+    write_graphs(folder, graphs(program, weights))
+    return [InOnnx(program, folder)]
