@@ -86,6 +86,29 @@ def test_scores_do_not_depend_on_the_number_of_processes(
     assert scores[0] == scores[1]
 
 
+def test_a_folder_is_scored_and_checked_as_the_files_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (source := Path("shards")).mkdir()
+    for name, some in (("b.conll", texts(9)), ("a.conll.gz", texts(20, 9))):
+        content = "".join("".join(f"{word}\tX\n" for word in text.split()) + "\n" for text in some).encode()
+        (source / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    (source / "README.md").write_text("no data")
+    files = [str(source / "a.conll.gz"), str(source / "b.conll")]
+    for command in (["evaluate", TAGGER, "--json"], ["check", "--json"]):
+        found = []
+        for given in ([str(source)], files):
+            assert main([*command, *given]) == 0
+            found.append(json.loads(capsys.readouterr().out))
+            found[-1].pop("seconds", None)
+        assert found[0] == found[1]
+    (empty := Path("empty")).mkdir()
+    for command in (["evaluate", TAGGER], ["check"]):
+        assert main([*command, str(empty)]) == 2
+        assert "the folder empty contains no data files (names that end in " in capsys.readouterr().err
+
+
 # After a stop
 
 

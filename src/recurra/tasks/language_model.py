@@ -205,6 +205,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def with_settings(self, settings: LanguageModelSettings, folder: Path) -> Self:
         return type(self)(settings, self.tokenizer, self.vocabulary)
 
+    def in_folders(self, files: Iterable[str | Path]) -> list[str | Path]:
+        return list(files)  # `read` takes the text files of a folder, and of folders in it
+
     def read(self, files: Sequence[str | Path]) -> Iterator[Passage]:
         return passages(files, self.settings.data)
 
