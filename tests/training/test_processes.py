@@ -121,6 +121,16 @@ def test_streams_are_shared_out_and_keep_their_states(tmp_path: Path) -> None:
     assert all(torch.allclose(carried[0][name], carried[1][name], atol=1e-9) for name in carried[0])
 
 
+def test_the_mean_over_neighbours_is_that_of_the_whole_batch(tmp_path: Path) -> None:
+    """The lines have different lengths, so that the means of two halves are not the mean of the whole."""
+    more = ["model.temporal_regularization=5", "training.batch_size=3", "training.steps=6"]
+    this = case_setup("language_model", tmp_path, *more, "training.precision=float64")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
+    without = case_setup("language_model", tmp_path, *more[1:], "training.precision=float64")
+    assert difference(one, curve(without, tmp_path / "without")) > 1e-3
+
+
 def test_sparse_gradients_are_added_up_by_their_rows(tmp_path: Path) -> None:
     rows = ["text\tlabel", *(f"w{n % 7} w{n % 5} x{n}\t{'ab'[n % 2]}" for n in range(30))]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", "utf-8")
@@ -327,10 +337,11 @@ def test_processes_with_other_data_or_settings_do_not_begin(tmp_path: Path) -> N
     assert not (tmp_path / "run").exists()
 
 
-def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path) -> None:
-    this = case_setup("language_model", tmp_path, "model.temporal_regularization=1")
+def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tagging, "unshared", lambda _: "the loss of this task is a mean over a whole batch.")
+    this = plain_setup(tmp_path)
     said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
-    assert said[0].startswith("ConfigError: model.temporal_regularization with data.independent = true is a mean over")
+    assert said == ["ConfigError: the loss of this task is a mean over a whole batch."] * 2
 
 
 def test_each_process_has_a_gpu_of_its_own() -> None:
