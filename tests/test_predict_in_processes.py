@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from recurra.training import answering
 from recurra.views.prediction import Prediction
 
 RUN = str(Path(__file__).parent / "old_runs/0.1/classification/run")
+OLD = sorted((Path(__file__).parent / "old_runs").glob("*/*/expected.json"))
 TAGGER = str(Path(__file__).parent / "old_runs/0.1/tagging/run")
 WORDS = ["tea", "cup", "good", "bad", "Xu", "7"]
 
@@ -69,6 +72,32 @@ def test_two_processes_print_the_bytes_of_one(lines: Path, capsys: pytest.Captur
         printed.append(capsys.readouterr())
     assert printed[0] == printed[1]
     assert len(printed[0].out.splitlines()) == 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old", OLD, ids=lambda path: path.parent.name)
+def test_each_task_says_in_two_processes_what_it_says_in_one(
+    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of earlier versions: every byte of the answers, and every score."""
+    monkeypatch.setattr(answering, "AHEAD", 2)
+    monkeypatch.setattr(answering, "TOKENS", 24)
+    shutil.copytree(old.parent, tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    expected = json.loads(old.read_text("utf-8"))
+    commands = [
+        ["predict", "run", expected["inputs"], "--json"],
+        ["predict", "run", expected["inputs"]],
+        ["evaluate", "run", expected["valid"], "--json"],
+    ]
+    for command in commands:
+        found = []
+        for processes in ("1", "2"):
+            assert main([*command, "--processes", processes]) == 0
+            said = capsys.readouterr()
+            found.append((re.sub(r'"seconds": [\d.e-]+', "", said.out), said.err))
+        assert found[0] == found[1]
+        assert found[0][0].strip()
 
 
 @pytest.mark.slow

@@ -163,6 +163,53 @@ def test_every_task_has_the_losses_of_one_process(name: str, precision: str, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("engine", ["planned", "vendor", "loop"])
+@pytest.mark.parametrize("task", ["tagging", "seq2seq"])
+def test_every_engine_of_a_cpu_has_the_losses_of_one_process(engine: str, task: str, tmp_path: Path) -> None:
+    settings = ("training.precision=float64", "training.steps=100", f"model.engine={engine}")
+    this = case_setup(task, tmp_path, *settings)
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert len(one) == 100
+    assert difference(one, two) < 1e-9
+
+
+@pytest.mark.slow
+def test_the_mean_of_checkpoints_is_that_of_one_process(tmp_path: Path) -> None:
+    mean = ['training.average={name="checkpoints", last=3}', "training.steps=20", "training.validate=4"]
+    this = stream_setup(tmp_path, *mean)
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
+    best = [read_tensors(tmp_path / run / "model.safetensors")[0] for run in ("one", "two")]
+    assert best[0].keys() == best[1].keys()
+    assert all(torch.allclose(best[0][name], best[1][name], atol=1e-9) for name in best[0])
+    scores = [json.loads((tmp_path / run / "summary.json").read_text())["best"]["scores"] for run in ("one", "two")]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("independent", ["true", "false"])
+def test_a_text_fine_tuned_with_old_text_has_the_losses_of_one_process(independent: str, tmp_path: Path) -> None:
+    alone = f"data.independent={independent}"
+    begin(stream_setup(tmp_path, "training.steps=4", alone), tmp_path / "base", Silent())
+    (tmp_path / "new.txt").write_text("two one five one\nsix one\n" * 15, "utf-8")
+    few = ["training.fine_tuning.old_share=0.5", "training.steps=30", "training.precision=float64"]
+    this = setup(None, given={"train": str(tmp_path / "new.txt")}, overrides=few, start_from=tmp_path / "base")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert len(one) == 30
+    assert difference(one, two) < 1e-9
+
+
+@pytest.mark.slow
+def test_a_tagger_fine_tuned_with_old_sentences_has_the_losses_of_one_process(tmp_path: Path) -> None:
+    begin(plain_setup(tmp_path, "training.epochs=1"), tmp_path / "base", Silent())
+    new = write_sentences(tmp_path / "new.conll", 12, seed=8)
+    few = ["training.fine_tuning.old_share=0.4", "training.epochs=3", "training.average=ema"]
+    this = setup(None, given={"train": str(new)}, overrides=few, start_from=tmp_path / "base")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
+
+
+@pytest.mark.slow
 def test_r_drop_is_the_same_in_two_processes(tmp_path: Path) -> None:
     few = ("training.precision=float64", "training.steps=30")
     this = case_setup("seq2seq", tmp_path, "training.r_drop=1.0", "model.dropout=1e-9", *few)  # which drops nothing
