@@ -13,6 +13,8 @@ INSTALL_CHECKOUT := $(INSTALL) --no-index --no-build-isolation --editable
 INSTALLED_LOWEST := .venv-lowest/installed-$(shell cat pyproject.toml lowest.txt | cksum | cut -d' ' -f1)
 INSTALLED_SITE := .venv-site/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 INSTALLED_TRITON := .venv-triton/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+INSTALLED_RAY := .venv-ray/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+INSTALLED_TRACKERS := .venv-trackers/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 # Tests run in parallel workers with one torch thread each. Byte code is kept, also where the environment forbids it: each
 # worker would rewrite the assertions of all files anew, and each of the processes that tests start would compile recurra.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -20,7 +22,7 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test triton-test lowest-test journeys docs site hashes wheels release-check tag clean
+.PHONY: demo test page-test lint bench slow-test triton-test ray-test trackers-test lowest-test journeys docs site hashes wheels release-check tag clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -57,6 +59,16 @@ triton-test: $(INSTALLED_TRITON)
 	  tests/engines/test_triton_source.py tests/products/test_cross_entropy.py \
 	  tests/search/test_triton_kernels.py tests/models/test_searching_by_kernels.py \
 	  tests/wirings/test_fused_interpreted.py tests/wirings/test_advancing_interpreted.py
+
+# The program for a cluster on a local Ray of two cores, in an environment of its own: Ray brings much with it.
+ray-test: $(INSTALLED_RAY)
+	.venv-ray/bin/python -c 'import ray.data'
+	$(TEST_ENV) .venv-ray/bin/pytest --timeout 600 --durations 5 tests/test_ray.py
+
+# MLflow and Weights & Biases without a network, in an environment of their own.
+trackers-test: $(INSTALLED_TRACKERS)
+	.venv-trackers/bin/python -c 'import mlflow, wandb'
+	$(TEST_ENV) .venv-trackers/bin/pytest --timeout 300 --durations 5 tests/training/test_notebook.py -k 'mlflow or wandb'
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)
@@ -115,7 +127,7 @@ define write_hashes
 endef
 
 clean:
-	rm -rf .venv .venv-lowest .venv-triton .venv-site .venv-hashes site
+	rm -rf .venv .venv-lowest .venv-triton .venv-ray .venv-trackers .venv-site .venv-hashes site
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -153,4 +165,20 @@ $(INSTALLED_TRITON):
 	.venv-triton/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	.venv-triton/bin/pip install --quiet --disable-pip-version-check \
 	  'triton==3.6.*' 'numpy<2.3' pytest pytest-xdist pytest-timeout hypothesis --editable .
+	touch $@
+
+$(INSTALLED_RAY):
+	rm -rf .venv-ray
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	.venv-ray/bin/pip install --quiet --disable-pip-version-check \
+	  'ray[data]==2.60.*' pytest pytest-timeout hypothesis --editable '.[data]'
+	touch $@
+
+$(INSTALLED_TRACKERS):
+	rm -rf .venv-trackers
+	$(PYTHON) -m venv .venv-trackers
+	.venv-trackers/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	.venv-trackers/bin/pip install --quiet --disable-pip-version-check \
+	  pytest pytest-timeout hypothesis --editable '.[mlflow,wandb]'
 	touch $@

@@ -30,7 +30,13 @@ class Answer:
 
 ray.init(log_to_driver=False, ignore_reinit_error=True)
 # Each actor takes a core. Reading needs one too: as many actors as cores wait for it for ever.
-actors = max(1, int(ray.cluster_resources()["CPU"]) - 1)
+cores = int(ray.cluster_resources().get("CPU", 0))
+if cores < 2:
+    sys.exit(
+        f"Ray has {cores} CPU here, but needs at least 2: one reads while the other answers. On one core, use recurra "
+        f"predict {RUN} {SHARDS} --out {ANSWERS}; or start Ray with more: ray start --head --num-cpus 2."
+    )
+actors = cores - 1
 ray.data.DataContext.get_current().execution_options.preserve_order = True
 rows = ray.data.read_parquet(SHARDS)
 rows.map_batches(Answer, batch_size=4096, compute=ray.data.ActorPoolStrategy(size=actors)).write_parquet(ANSWERS)

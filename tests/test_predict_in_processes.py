@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from recurra.training import answering
 from recurra.views.prediction import Prediction
 
 RUN = str(Path(__file__).parent / "old_runs/0.1/classification/run")
+OLD = sorted((Path(__file__).parent / "old_runs").glob("*/*/expected.json"))
 TAGGER = str(Path(__file__).parent / "old_runs/0.1/tagging/run")
 WORDS = ["tea", "cup", "good", "bad", "Xu", "7"]
 
@@ -72,6 +75,32 @@ def test_two_processes_print_the_bytes_of_one(lines: Path, capsys: pytest.Captur
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("old", OLD, ids=lambda path: path.parent.name)
+def test_each_task_says_in_two_processes_what_it_says_in_one(
+    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of earlier versions: every byte of the answers, and every score."""
+    monkeypatch.setattr(answering, "AHEAD", 2)
+    monkeypatch.setattr(answering, "TOKENS", 24)
+    shutil.copytree(old.parent, tmp_path / "old")
+    monkeypatch.chdir(tmp_path / "old")
+    expected = json.loads(old.read_text("utf-8"))
+    commands = [
+        ["predict", "run", expected["inputs"], "--json"],
+        ["predict", "run", expected["inputs"]],
+        ["evaluate", "run", expected["valid"], "--json"],
+    ]
+    for command in commands:
+        found = []
+        for processes in ("1", "2"):
+            assert main([*command, "--processes", processes]) == 0
+            said = capsys.readouterr()
+            found.append((re.sub(r'"seconds": [\d.e-]+', "", said.out), said.err))
+        assert found[0] == found[1]
+        assert found[0][0].strip()
+
+
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_number_of_processes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +113,29 @@ def test_scores_do_not_depend_on_the_number_of_processes(
         scores.append(json.loads(capsys.readouterr().out))
         del scores[-1]["seconds"]
     assert scores[0] == scores[1]
+
+
+def test_a_folder_is_scored_and_checked_as_the_files_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (source := Path("shards")).mkdir()
+    for name, some in (("b.conll", texts(9)), ("a.conll.gz", texts(20, 9))):
+        content = "".join("".join(f"{word}\tX\n" for word in text.split()) + "\n" for text in some).encode()
+        (source / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    (source / "README.md").write_text("no data")
+    files = [str(source / "a.conll.gz"), str(source / "b.conll")]
+    for command in (["evaluate", TAGGER, "--json"], ["check", "--json"]):
+        found = []
+        for given in ([str(source)], files):
+            assert main([*command, *given]) == 0
+            found.append(json.loads(capsys.readouterr().out))
+            found[-1].pop("seconds", None)
+        assert found[0] == found[1]
+    (empty := Path("empty")).mkdir()
+    for command in (["evaluate", TAGGER], ["check"]):
+        assert main([*command, str(empty)]) == 2
+        assert "the folder empty contains no data files (names that end in " in capsys.readouterr().err
 
 
 # After a stop

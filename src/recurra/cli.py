@@ -297,7 +297,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
 
     sub = add(evaluate, "score a trained model on labelled data", "recurra evaluate runs/pos test.conllu --tables")
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
-    sub.add_argument("data", metavar="DATA", nargs="+", help="data files")
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files, or folders of them")
     sub.add_argument(
         "--set", action="append", default=[], metavar="EVALUATION.KEY=VALUE", help="change an evaluation setting"
     )
@@ -672,7 +672,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "inspect data files, report problems and print a training command; or verify the files of a run",
         "recurra check train.tsv --valid valid.tsv",
     )
-    sub.add_argument("data", metavar="DATA", nargs="+", help="data files, or the folder of a run")
+    sub.add_argument("data", metavar="DATA", nargs="+", help="data files, folders of them, or the folder of a run")
     sub.add_argument(
         "--accept", action="store_true", help="of a run: record its files as they are now in its manifest.json"
     )

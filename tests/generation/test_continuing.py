@@ -395,6 +395,22 @@ def test_texts_drawn_on_the_device_are_those_drawn_token_by_token(
         assert found.log_probability == pytest.approx(expected.log_probability, abs=1e-4)
 
 
+@pytest.mark.parametrize("on_device", [False, True])
+@pytest.mark.parametrize("kind", ["characters", "words", "lines_alone", "backward"])
+def test_texts_for_several_are_those_of_each_alone(kind: str, on_device: bool, request: pytest.FixtureRequest) -> None:
+    model = request.getfixturevalue(kind)
+    writer = Writer(language_model(model), NetworkVoice(model.model), Manner(seed=5, length=20))
+    writer.on_device = on_device
+    asked = [("one", 2), ("", 1), ("three two", 3), ("one", 1)]
+    for found, (prompt, count) in zip(writer.several(asked), asked, strict=True):
+        alone = writer.texts([prompt], count=count)
+        assert [each.whole for each in found] == [each.whole for each in alone]
+        for one, other in zip(found, alone, strict=True):
+            assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+    with pytest.raises(ConfigError, match="count must be"):
+        writer.several([("one", 0)])
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_a_gpu_writes_what_the_cpu_writes(characters: Trained) -> None:
     there = recurra.load(characters.folder, device="cuda")

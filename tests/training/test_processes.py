@@ -121,6 +121,16 @@ def test_streams_are_shared_out_and_keep_their_states(tmp_path: Path) -> None:
     assert all(torch.allclose(carried[0][name], carried[1][name], atol=1e-9) for name in carried[0])
 
 
+def test_the_mean_over_neighbours_is_that_of_the_whole_batch(tmp_path: Path) -> None:
+    """The lines have different lengths, so that the means of two halves are not the mean of the whole."""
+    more = ["model.temporal_regularization=5", "training.batch_size=3", "training.steps=6"]
+    this = case_setup("language_model", tmp_path, *more, "training.precision=float64")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
+    without = case_setup("language_model", tmp_path, *more[1:], "training.precision=float64")
+    assert difference(one, curve(without, tmp_path / "without")) > 1e-3
+
+
 def test_sparse_gradients_are_added_up_by_their_rows(tmp_path: Path) -> None:
     rows = ["text\tlabel", *(f"w{n % 7} w{n % 5} x{n}\t{'ab'[n % 2]}" for n in range(30))]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", "utf-8")
@@ -150,6 +160,53 @@ def test_every_task_has_the_losses_of_one_process(name: str, precision: str, tmp
     one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
     assert len(one) == steps
     assert difference(one, two) < most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["planned", "vendor", "loop"])
+@pytest.mark.parametrize("task", ["tagging", "seq2seq"])
+def test_every_engine_of_a_cpu_has_the_losses_of_one_process(engine: str, task: str, tmp_path: Path) -> None:
+    settings = ("training.precision=float64", "training.steps=100", f"model.engine={engine}")
+    this = case_setup(task, tmp_path, *settings)
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert len(one) == 100
+    assert difference(one, two) < 1e-9
+
+
+@pytest.mark.slow
+def test_the_mean_of_checkpoints_is_that_of_one_process(tmp_path: Path) -> None:
+    mean = ['training.average={name="checkpoints", last=3}', "training.steps=20", "training.validate=4"]
+    this = stream_setup(tmp_path, *mean)
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
+    best = [read_tensors(tmp_path / run / "model.safetensors")[0] for run in ("one", "two")]
+    assert best[0].keys() == best[1].keys()
+    assert all(torch.allclose(best[0][name], best[1][name], atol=1e-9) for name in best[0])
+    scores = [json.loads((tmp_path / run / "summary.json").read_text())["best"]["scores"] for run in ("one", "two")]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("independent", ["true", "false"])
+def test_a_text_fine_tuned_with_old_text_has_the_losses_of_one_process(independent: str, tmp_path: Path) -> None:
+    alone = f"data.independent={independent}"
+    begin(stream_setup(tmp_path, "training.steps=4", alone), tmp_path / "base", Silent())
+    (tmp_path / "new.txt").write_text("two one five one\nsix one\n" * 15, "utf-8")
+    few = ["training.fine_tuning.old_share=0.5", "training.steps=30", "training.precision=float64"]
+    this = setup(None, given={"train": str(tmp_path / "new.txt")}, overrides=few, start_from=tmp_path / "base")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert len(one) == 30
+    assert difference(one, two) < 1e-9
+
+
+@pytest.mark.slow
+def test_a_tagger_fine_tuned_with_old_sentences_has_the_losses_of_one_process(tmp_path: Path) -> None:
+    begin(plain_setup(tmp_path, "training.epochs=1"), tmp_path / "base", Silent())
+    new = write_sentences(tmp_path / "new.conll", 12, seed=8)
+    few = ["training.fine_tuning.old_share=0.4", "training.epochs=3", "training.average=ema"]
+    this = setup(None, given={"train": str(new)}, overrides=few, start_from=tmp_path / "base")
+    one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
+    assert difference(one, two) < 1e-9
 
 
 @pytest.mark.slow
@@ -327,10 +384,11 @@ def test_processes_with_other_data_or_settings_do_not_begin(tmp_path: Path) -> N
     assert not (tmp_path / "run").exists()
 
 
-def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path) -> None:
-    this = case_setup("language_model", tmp_path, "model.temporal_regularization=1")
+def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tagging, "unshared", lambda _: "the loss of this task is a mean over a whole batch.")
+    this = plain_setup(tmp_path)
     said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
-    assert said[0].startswith("ConfigError: model.temporal_regularization with data.independent = true is a mean over")
+    assert said == ["ConfigError: the loss of this task is a mean over a whole batch."] * 2
 
 
 def test_each_process_has_a_gpu_of_its_own() -> None:

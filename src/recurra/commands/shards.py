@@ -9,8 +9,8 @@ from typing import Any
 from recurra.commands.answers import UnknownSymbols, format_asked, tell, which_model, write_answers
 from recurra.commands.joined import ENDINGS
 from recurra.data.files import COMPRESSED, extension, lines
-from recurra.data.formats import endings
-from recurra.errors import ConfigError, DataError
+from recurra.data.shards import shards
+from recurra.errors import ConfigError
 from recurra.manifest import locked
 from recurra.sharded import Sharded, as_json, file_mark
 from recurra.text.json_file import read_json, write_json
@@ -62,15 +62,6 @@ def predict_folder(options: argparse.Namespace) -> None:
                 text = (line for _, line in lines(file))
                 print(write_answers(sharded, target / names[file], str(file), text, chosen, UnknownSymbols()))
         (target / ABOUT).unlink()
-
-
-def shards(folder: Path) -> list[Path]:
-    """The data files of a folder, in the order of their names."""
-    known = {*endings(), "txt", "text"}
-    found = sorted(path for path in folder.iterdir() if path.is_file() and extension(path) in known)
-    if not found:
-        raise DataError(f"the folder {folder} contains no data files (names that end in .{', .'.join(sorted(known))}).")
-    return found
 
 
 def name_of(file: Path, format: str | None) -> str:

@@ -22,6 +22,7 @@ from recurra.data.formats import reader, rows
 from recurra.data.formats.fasttext import PREFIX
 from recurra.data.formats.reader import Row, Value
 from recurra.data.roles import ENTAILMENT, two_texts
+from recurra.data.shards import with_shards
 from recurra.errors import DataError
 
 SHARES = {"10%": 100, "20%": 50}
@@ -104,7 +105,7 @@ def check(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     valid: Sequence[PathLike] = (),
 ) -> Report:
-    r"""What is in the files, read as a stream.
+    r"""What is in the files, read as a stream; a folder stands for the data files in it.
 
     >>> import pathlib, tempfile
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "reviews.tsv"
@@ -117,7 +118,7 @@ def check(
     """
     if isinstance(paths, str | os.PathLike) or not paths:
         raise DataError(f"check needs a list of at least one file, but got {paths!r}.")
-    train, held = [os.fspath(path) for path in paths], [os.fspath(path) for path in valid]
+    train, held = ([os.fspath(path) for path in with_shards(given)] for given in (paths, valid))
     surveys = [_Survey(path, format, columns) for path in (*train, *held)]
     request = Request(train, held, format, columns, _share(surveys) if not held else None)
     files = [survey.found(request) for survey in surveys]

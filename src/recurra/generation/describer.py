@@ -88,6 +88,10 @@ class Describer:
                 found += [self._generated(self.task.shown(example), each) for each in self.draw(self.task, row, draws)]
         return found
 
+    def several(self, asked: Sequence[tuple[Any, int]]) -> list[list[Generated]]:
+        """`count` texts for each prompt; all of one prompt are drawn together, but no two prompts."""
+        return [self.texts([prompt], count=count) for prompt, count in asked]
+
     def pieces(self, prompt: str) -> Iterator[str]:
         """The first text, at once."""
         yield self.texts([prompt])[0].whole

@@ -41,6 +41,9 @@ class TextSource(Protocol):
     def texts(self, prompts: Sequence[Any], *, count: int = 1) -> list[Generated]:
         """`count` texts for each prompt, one prompt after the other."""
 
+    def several(self, asked: Sequence[tuple[Any, int]]) -> list[list[Generated]]:
+        """Prompts, each with a number of texts, written together: for each what `texts` gives for it alone."""
+
     def pieces(self, prompt: str) -> Iterator[str]:
         """The prompt and its first text, bit by bit as it is written."""
 

@@ -32,7 +32,14 @@ class NetworkVoice:
         return self.model.stepping()
 
     def drawn(
-        self, read: Sequence[Sequence[int]], *, length: int, ends: Sequence[int], keep: Filter, seed: int, first: int
+        self,
+        read: Sequence[Sequence[int]],
+        *,
+        length: int,
+        ends: Sequence[int],
+        keep: Filter,
+        seed: int,
+        numbers: Sequence[int],
     ) -> list[Hypothesis]:
         tokens, states = self.after(read)
         marks = marks_of(self.model)
@@ -45,7 +52,7 @@ class NetworkVoice:
             ends=ends,
             keep=keep,
             seed=seed,
-            first=first,
+            numbers=numbers,
             graphs=graphs_of(self.model) if tokens.is_cuda and marks.refusal is None else None,
             marks=marks.key,
         )

@@ -32,9 +32,16 @@ class Voice(Protocol):
         """tokens (B,), states, () -> log p of what comes next (B, V), and states."""
 
     def drawn(
-        self, read: Sequence[Sequence[int]], *, length: int, ends: Sequence[int], keep: Filter, seed: int, first: int
+        self,
+        read: Sequence[Sequence[int]],
+        *,
+        length: int,
+        ends: Sequence[int],
+        keep: Filter,
+        seed: int,
+        numbers: Sequence[int],
     ) -> list[Hypothesis]:
-        """What is drawn after each prompt, up to one of `ends`."""
+        """What is drawn after each prompt, up to one of `ends`, with the random numbers of a row of that number."""
 
 
 class Writer:
@@ -70,18 +77,37 @@ class Writer:
         """
         check_count(count, "count")
         read = [self.ids(prompt) for prompt in prompts]
-        at_once = max(1, min(MOST_ROWS, SCORES // len(self.task.vocabulary)))
         rows = range(len(prompts) * count)
+        places = [row % len(prompts) for row in rows]
+        found = self._drawn([prompts[place] for place in places], [read[place] for place in places], rows, first)
+        return [found[draw * len(prompts) + place] for place in range(len(prompts)) for draw in range(count)]
+
+    def several(self, asked: Sequence[tuple[str, int]]) -> list[list[Generated]]:
+        """For each prompt as many texts as are asked for: those that `texts` writes after this prompt alone."""
+        for _, count in asked:
+            check_count(count, "count")
+        read = [self.ids(prompt) for prompt, _ in asked]
+        rows = [(place, draw) for place, (_, count) in enumerate(asked) for draw in range(count)]
+        numbers = [draw for _, draw in rows]
+        found = self._drawn([asked[place][0] for place, _ in rows], [read[place] for place, _ in rows], numbers)
+        every = iter(found)
+        return [[next(every) for _ in range(count)] for _, count in asked]
+
+    def _drawn(
+        self, prompts: Sequence[str], read: Sequence[list[int]], numbers: Sequence[int], first: int = 0
+    ) -> list[Generated]:
+        """A text for each row: a prompt, its tokens, and the number that its random numbers are made of."""
+        at_once = max(1, min(MOST_ROWS, SCORES // len(self.task.vocabulary)))
         found: list[Generated] = []
-        for start in rows[::at_once]:
-            numbers = [row % len(prompts) for row in rows[start : start + at_once]]
-            pages = [Page(self.task, prompts[number], self.is_backward) for number in numbers]
-            written = self._written([read[number] for number in numbers], pages, first + start)
+        for start in range(0, len(prompts), at_once):
+            part = slice(start, start + at_once)
+            pages = [Page(self.task, prompt, self.is_backward) for prompt in prompts[part]]
+            written = self._written(read[part], pages, [first + number for number in numbers[part]])
             for page, (drawn, log_probability, ended, *_) in zip(pages, written, strict=True):
                 tokens, text = self.task.vocabulary.tokens_of(drawn), page.text()
                 text = self._cut(text, drawn[-1]) if ended else text
                 found.append(Generated(page.prompt, text, page.beside(text), tokens, log_probability, ended))
-        return [found[draw * len(prompts) + place] for place in range(len(prompts)) for draw in range(count)]
+        return found
 
     def pieces(self, prompt: str) -> Iterator[str]:
         """The prompt and its first text, bit by bit as it is written."""
@@ -91,7 +117,7 @@ class Writer:
         waiting = ""  # what may be the beginning of `until`
         read, page = self.ids(prompt), Page(self.task, prompt, self.is_backward)
         yield page.beside("")
-        for chosen in self._steps([read], [page], 0):
+        for chosen in self._steps([read], [page], [0]):
             waiting += page.last
             if chosen.ended[0]:
                 yield self._cut(waiting, chosen.tokens[0])
@@ -136,20 +162,20 @@ class Writer:
         found: list[int] = self.task.ids(prompt)[:-1].tolist()
         return [self.task.end, *(reversed(found) if self.is_backward else found)]
 
-    def _written(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> list[Hypothesis]:
+    def _written(self, read: Sequence[list[int]], pages: Sequence[Page], numbers: Sequence[int]) -> list[Hypothesis]:
         """What is drawn for each prompt; its page is filled with it."""
         if not self.on_device or self.until not in (None, "\n"):  # what else ends a text is seen in its letters
-            return collected(len(pages), self._steps(read, pages, first))
+            return collected(len(pages), self._steps(read, pages, numbers))
         ends = [token for token in [self.task.end] if self._ends_line(token)]
-        found = self.voice.drawn(read, length=self.length, ends=ends, keep=self.keep, seed=self.seed, first=first)
+        found = self.voice.drawn(read, length=self.length, ends=ends, keep=self.keep, seed=self.seed, numbers=numbers)
         for page, each in zip(pages, found, strict=True):
             for token in each.tokens:
                 page.add(token)
         return found
 
-    def _steps(self, read: Sequence[list[int]], pages: Sequence[Page], first: int) -> Iterator[Chosen]:
+    def _steps(self, read: Sequence[list[int]], pages: Sequence[Page], numbers: Sequence[int]) -> Iterator[Chosen]:
         tokens, states = self.voice.after(read)
-        sampler = Sampler(self.keep, seed=self.seed, first=first)
+        sampler = Sampler(self.keep, seed=self.seed, numbers=numbers)
 
         def is_end(row: int, token: int) -> bool:
             pages[row].add(token)

@@ -44,6 +44,11 @@ class TextBatch(NamedTuple):
     inputs: Padded  # (B, T)
     targets: Tensor  # (B, T), UNLABELLED on padding
     kept: Tensor | None  # (B,): rows whose state goes on from the batch before; None: rows that follow on nothing
+    whole: Tensor | None = None  # (B, 2): tokens, and pairs of neighbours, of the batch that all rows are a part of
+
+    def within(self, whole: Sequence[NDArray[np.integer[Any]]]) -> TextBatch:
+        """The same rows as a part of a larger batch, such as the share of one of several processes."""
+        return self._replace(whole=torch.from_numpy(np.stack(whole)))
 
 
 class TextLoss(NamedTuple):
@@ -195,8 +200,11 @@ class NextToken(nn.Module):
             total = total + count * self.alpha / size * at_least_single(dropped.values).square().sum()
         if self.beta:
             pairs = Padded(h.values[:, 1:] - h.values[:, :-1], (h.lengths - 1).clamp_min(0)).zeroed().values
-            size = max(1, int((h.lengths - 1).clamp_min(0).sum()) * h.values.shape[2])
-            total = total + count * self.beta / size * at_least_single(pairs).square().sum()
+            tokens, neighbours = count, int((h.lengths - 1).clamp_min(0).sum())
+            if batch.whole is not None:
+                tokens, neighbours = batch.whole[0].tolist()
+            size = max(1, neighbours * h.values.shape[2])
+            total = total + tokens * self.beta / size * at_least_single(pairs).square().sum()
         return TextLoss(total, states)
 
     def log_likelihoods(self, batch: TextBatch, states: States | None = None) -> tuple[Tensor, States]:

@@ -200,7 +200,14 @@ class ProgramVoice:
         return step
 
     def drawn(
-        self, read: Sequence[Sequence[int]], *, length: int, ends: Sequence[int], keep: Filter, seed: int, first: int
+        self,
+        read: Sequence[Sequence[int]],
+        *,
+        length: int,
+        ends: Sequence[int],
+        keep: Filter,
+        seed: int,
+        numbers: Sequence[int],
     ) -> list[Hypothesis]:
         tokens, states = self.after(read)
         wanted = Wanted(
@@ -210,6 +217,6 @@ class ProgramVoice:
             rules=Rules(banned=keep.banned),
             keep=keep._replace(banned=()),
             seed=seed,
-            numbers=range(first, first + len(read)),
+            numbers=numbers,
         )
         return [drawn for [drawn] in searched_in_c(self.running, Begun(tokens, states), wanted)]

@@ -145,6 +145,7 @@ def compare(
     folders = [str(run.folder) if isinstance(run, Trained) else str(run) for run in runs]
     names = _names(folders)
     first.check_used(settings, scoring=True)
+    files = [Path(file) for file in first.in_folders(files)]
     counts = [_counted(model.with_settings(settings), files) for model in models]
     judged = [each.scores() for each in counts]
     shared = set.intersection(*({*scores.values} - {"count"} for scores in judged))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import Any
 
@@ -21,11 +20,12 @@ from recurra.named import did_you_mean
 from recurra.runtime.access import Access
 from recurra.runtime.batching import Busy, Late, Mailbox, Waiting
 from recurra.runtime.guard import Ended, Guard
-from recurra.runtime.hosted import TYPES, Hosted, Question
+from recurra.runtime.hosted import Hosted, Question
 from recurra.runtime.limits import WHEN_GONE
 from recurra.runtime.openapi import described
 from recurra.runtime.requests import body, gone, seconds_for
 from recurra.runtime.service import Asked, Service
+from recurra.runtime.writing import TEXTS, TYPES, Writing
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -50,8 +50,8 @@ def application(
         return JSONResponse({"version": recurra.__version__, "runs": found})
 
     async def samples(request: Request) -> Response:
-        run = run_of(request)
-        return await answered(request, "samples", lambda: {"samples": run.samples()})
+        run_of(request)
+        return await answered(request, "samples", lambda run: {"samples": run.samples()})
 
     async def predict(request: Request) -> Response:
         run_of(request)
@@ -64,18 +64,19 @@ def application(
         known = {"input": object, "decoding": dict, "show": list, "layer": int, "direction": str, "best": int}
         run_of(request)
         asked = await body(request, {**known, "raw": bool})
-        run = run_of(request)
         options = {name: asked[name] for name in ("show", "layer", "direction", "best", "raw") if name in asked}
-        compute = partial(run.explain, asked.get("input"), asked.get("decoding", {}), **options)
-        return await answered(request, run.way(options.get("show")), compute)
+
+        def compute(run: Hosted) -> object:
+            return run.explain(asked.get("input"), asked.get("decoding", {}), **options)
+
+        return await answered(request, lambda run: run.way(options.get("show")), compute)
 
     async def generate(request: Request) -> Response:
         run_of(request)
         asked = await body(request, {"prompt": object, "stream": bool, **dict.fromkeys(TYPES, object)})
-        run, prompt, is_stream = run_of(request), asked.pop("prompt", ""), asked.pop("stream", False)
-        if is_stream:
-            return await streamed(request, partial(run.pieces, prompt, asked))
-        return await answered(request, "answers", partial(run.generate, prompt, asked))
+        prompt, is_stream = asked.pop("prompt", ""), asked.pop("stream", False)
+        writing = Writing(prompt, asked)
+        return await (streamed(request, writing) if is_stream else answered(request, TEXTS, writing, size=writing.size))
 
     async def description(_: Request) -> Response:
         return JSONResponse(described(list(service.runs)))
@@ -97,7 +98,9 @@ def application(
             raise HTTPException(404, f"there is no run '{name}' here. {did_you_mean(name, list(runs))}")
         return runs[name]
 
-    async def answered(request: Request, way: str, asked: Asked, *, size: int = 1) -> Response:
+    async def answered(
+        request: Request, way: str | Callable[[Hosted], str], asked: Asked, *, size: int = 1
+    ) -> Response:
         """What a run says when it is its turn; a mistake is a sentence."""
         seconds = seconds_for(request, limits.deadline_seconds)
         with Mistakes():
@@ -116,20 +119,18 @@ def application(
                 raise gone() from None
         return Response(content, media_type="application/json")
 
-    async def streamed(request: Request, pieces: Callable[[], Iterator[str]]) -> Response:
+    async def streamed(request: Request, asked: Writing) -> Response:
         """A text as it is written, an event for each piece; what is wrong before the first one is an error as usual."""
         seconds = seconds_for(request, limits.deadline_seconds)
-        loop, found, is_gone = asyncio.get_running_loop(), asyncio.Queue[str](), threading.Event()
+        loop, found = asyncio.get_running_loop(), asyncio.Queue[str]()
         ends = loop.time() + seconds
 
-        def write() -> None:
-            for piece in pieces():
-                if is_gone.is_set():
-                    return
+        def told(piece: str) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(found.put_nowait, piece)
 
         with Mistakes():
-            waiting = service.ask(request.path_params["run"], "answers", write, seconds=seconds)
+            waiting = service.stream(request.path_params["run"], asked, told, seconds=seconds)
         request.scope[TELLS] = waiting
         future = asyncio.wrap_future(waiting.future)
 
@@ -161,14 +162,14 @@ def application(
             except HTTPException as error:
                 yield _event({"error": error.detail}, "error")
             finally:
-                is_gone.set()
+                waiting.give_up()
                 future.cancel()
 
         try:
             with Mistakes():
                 begun = await next_piece()
         except BaseException:
-            is_gone.set()
+            waiting.give_up()
             future.cancel()
             raise
         return StreamingResponse(events(begun), media_type="text/event-stream", headers=UNBUFFERED)

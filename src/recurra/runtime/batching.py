@@ -166,7 +166,7 @@ class Worker(Generic[Asked, Found]):
         try:
             for part in self.compute([each.asked for each in batch]):
                 for number, found in part:
-                    _tell(batch[number].future, found)
+                    tell(batch[number].future, found)
             if not all(each.future.done() for each in batch):
                 raise RuntimeError("a request was not answered")
         except BaseException as error:
@@ -175,10 +175,11 @@ class Worker(Generic[Asked, Found]):
                 for each in left:
                     self._answer([each])
             elif left:
-                _tell(left[0].future, error)
+                tell(left[0].future, error)
 
 
-def _tell(future: Future[Any], found: object) -> None:
+def tell(future: Future[Any], found: object) -> None:
+    """End what is waited for: with an answer, or with what has gone wrong."""
     if isinstance(found, StopIteration):  # which no coroutine can be told
         wrapped = RuntimeError("the computation raised StopIteration")
         wrapped.__cause__ = found

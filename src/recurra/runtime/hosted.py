@@ -24,27 +24,26 @@ from recurra.opening import read_file
 from recurra.reading.schema import ABOUT
 from recurra.runtime.controls import controls, overrides
 from recurra.runtime.effort import (
-    MOST,
     MOST_EXPLAINED,
     MOST_INPUTS,
     MOST_PICTURES,
     MOST_READ,
     MOST_WEIGHED,
     TOGETHER_WRITTEN,
-    check_most,
     check_read,
     check_written,
     lengths_of,
 )
-from recurra.runtime.inputs import LARGEST, checked, question
+from recurra.runtime.inputs import checked, question
 from recurra.runtime.samples import samples
+from recurra.runtime.writing import STREAMS, TEXTS, Writing, count_and_manner, prompt_for, written
 from recurra.tasks.task import Task
 from recurra.training.answering import TOKENS, Answering
 from recurra.training.loading import files_of_vocabulary, load_task
 from recurra.training.run_names import folders
 
 if TYPE_CHECKING:
-    from recurra.generation.generated import TextSource
+    from recurra.generation.generated import Manner, TextSource
 
 REMEMBERED = 16
 """Ways to search that were asked for of late are kept ready."""
@@ -85,8 +84,9 @@ class Read(NamedTuple):
 class Hosted:
     """One run, several that answer as one, or an exported model. Weights are read when they are needed first.
 
-    Several may ask at once, though not for the same: answers, explanations and saliency share the weights, but each
-    has modules of its own, so that they never wait for each other. Whose turn it is, the server knows.
+    Several may ask at once, though not for the same: answers, explanations, saliency, texts and streams of texts share
+    the weights, but each has modules of its own, so that they never wait for each other. Whose turn it is, the server
+    knows.
     """
 
     def __init__(self, name: str, given: str | Path, *, device: str = "cpu", trust: bool = False) -> None:
@@ -276,42 +276,31 @@ class Hosted:
 
     def generate(self, prompt: object, options: Mapping[str, Any]) -> dict[str, Any]:
         """Texts that go on from a prompt, or that may be written of a vector or a picture."""
-        count, source, given = self._writing(prompt, options)
-        began = time.perf_counter()
-        found = source.texts([given], count=count)
-        texts = [{**each._asdict(), "log_probability": round(each.log_probability, 5)} for each in found]
-        return {"texts": texts, "seconds": round(time.perf_counter() - began, 6)}
+        [[(_, found)]] = self.generate_several([Writing(prompt, options)])
+        if isinstance(found, RecurraError):
+            raise found
+        return found
+
+    def generate_several(self, asked: Sequence[Writing]) -> Iterator[list[Answered]]:
+        """The number of each request and what `generate` returns or raises; those of one manner are written together.
+
+        They come in parts as they are written.
+        """
+        model = self._model({}, TEXTS)
+        return written(model, partial(self._writer, model), asked)
 
     def pieces(self, prompt: object, options: Mapping[str, Any]) -> Iterator[str]:
         """The prompt and one text after it, bit by bit as it is written."""
-        count, source, given = self._writing(prompt, options)
+        count, manner = count_and_manner(options)
         if count != 1:
             raise ConfigError(f'"stream" is for one text, but "count" is {count}: leave one of them out.')
-        yield from source.pieces(given)
+        model = self._model({}, STREAMS)
+        given = prompt_for(model, prompt)
+        yield from self._writer(model, manner).pieces(given)
 
-    def _writing(self, prompt: object, options: Mapping[str, Any]) -> tuple[int, TextSource, Any]:
-        """How many texts are to be written, by what, and of what."""
-        from recurra.generation.generated import Manner
-
-        options = dict(options)
-        for name, value in options.items():
-            kind = TYPES[name]
-            if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
-                raise ConfigError(f'"{name}" must be {KINDS[kind]}, but is {value!r:.60}.')
-            check_most(name, value)
-            if kind is not str and abs(value) > LARGEST:
-                raise ConfigError(f'"{name}" is too large.')
-        count = options.pop("count", 1)
-        if count < 1:
-            raise ConfigError(
-                f'"count", the number of texts, must be a whole number from 1 to {MOST["count"]}, but is {count}.'
-            )
-        model = self._model({}, "answers")
-        given = checked(model.task, prompt)
-        if model.task.schema().kind == "text" and not isinstance(given, str):
-            raise DataError('"prompt" must be a text.')
+    def _writer(self, model: Answering, manner: Manner) -> TextSource:
         try:
-            return count, model.writer(Manner(**options)), given
+            return model.writer(manner)
         except ConfigError as error:
             raise ConfigError(_called(self.name, model.folder, str(error))) from error
 
@@ -359,21 +348,6 @@ class Hosted:
             else:
                 self._ready[(way,)] = self._plain("answers").apart()
         return self._ready[(way,)]
-
-
-TYPES: dict[str, Any] = {
-    "count": int,
-    "seed": int,
-    "length": int,
-    "temperature": int | float,
-    "top_k": int,
-    "top_p": int | float,
-    "until": str,
-    "allow_unknown": bool,
-}
-"""How a text may be asked for."""
-
-KINDS = {int: "a whole number", int | float: "a number", str: "a text", bool: "true or false"}
 
 
 def _in_parts(group: Sequence[Read]) -> Iterator[list[Read]]:

@@ -53,6 +53,7 @@ class Limits(NamedTuple):
     deadline_seconds: float = 30.0  # in which a request is answered, or told that it will not be
     queued: int = 256  # requests that wait for one run
     together: int = 64  # inputs that are computed together
+    streams: int = 64  # texts of one run that are sent as they are written, at a time
 
 
 class Connection(H11Protocol):

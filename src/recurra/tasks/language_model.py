@@ -205,6 +205,9 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
     def with_settings(self, settings: LanguageModelSettings, folder: Path) -> Self:
         return type(self)(settings, self.tokenizer, self.vocabulary)
 
+    def in_folders(self, files: Iterable[str | Path]) -> list[str | Path]:
+        return list(files)  # `read` takes the text files of a folder, and of folders in it
+
     def read(self, files: Sequence[str | Path]) -> Iterator[Passage]:
         return passages(files, self.settings.data)
 
@@ -320,18 +323,19 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         ]
 
     def share(self, store: Any, numbers: NDArray[np.int64], which: slice) -> Sequence[Encoded]:
-        """A chunk has rows of all streams: each process reads some streams, and carries their states on."""
-        if self.settings.data.independent:
-            return super().share(store, numbers, which)
-        return self.chosen(store, numbers)[which]
+        """A chunk has rows of all streams: each process reads some streams, and carries their states on.
 
-    def unshared(self) -> str | None:
-        if not (self.settings.data.independent and self.settings.model.temporal_regularization):
-            return None
-        return (
-            "model.temporal_regularization with data.independent = true is a mean over the lines of a whole batch, "
-            "which cannot be shared out between processes: leave it out, or train in one process."
-        )
+        Lines come with the numbers of tokens and of neighbours of the whole batch: the mean that
+        model.temporal_regularization adds is over all of them.
+        """
+        if not self.settings.data.independent:
+            return self.chosen(store, numbers)[which]
+        if not self.settings.model.temporal_regularization:
+            return super().share(store, numbers, which)
+        rows = self.chosen(store, numbers)
+        lengths = np.array([len(row["tokens"]) for row in rows])
+        whole = np.array([lengths.sum(), np.maximum(lengths - 1, 0).sum()])
+        return [{**row, "whole": whole} for row in rows[which]]
 
     def _kept(self, chunk: Chunk) -> NDArray[np.bool_]:
         """Which streams go on with the state that the chunk before left: none at the beginning of an epoch."""
@@ -346,7 +350,8 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
 
         if "before" in rows[0]:
             return chunks_batched(rows)
-        return lines_batched([self._in_order(row["tokens"]) for row in rows], end=self.end)
+        batch = lines_batched([self._in_order(row["tokens"]) for row in rows], end=self.end)
+        return batch.within([row["whole"] for row in rows]) if "whole" in rows[0] else batch
 
     @property
     def draws_in_batch(self) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from recurra.config.common import has_memory, training_differs
 from recurra.data.batches import Batches
 from recurra.data.formats.reader import Row
+from recurra.data.shards import with_shards
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError, RecurraError
 from recurra.reading.asked import asked_row, read_by, sent_row
@@ -202,6 +203,10 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def read(self, files: Sequence[str | Path]) -> Iterator[Example]:
         """The examples of some files, with their answers; by default the rows of the files."""
         return cast(Iterator[Example], rows_of(files, self.settings.data))
+
+    def in_folders(self, files: Iterable[str | Path]) -> list[str | Path]:
+        """Files to be read, where a folder is replaced by the data files in it, in the order of their names."""
+        return with_shards(files)
 
     def questions(self, file: str | Path | None, lines: Iterable[str | Sequence[str]]) -> Iterator[Example]:
         """Examples without answers: those of a file in a known format, or one a line, a text or its words.

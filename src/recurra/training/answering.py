@@ -257,16 +257,21 @@ class Answering(ABC):
         say: Callable[[str], None] = lambda _: None,
         by: Callable[[Iterable[Sequence[Encoded]]], Iterator[list[Any]]] | None = None,
     ) -> Scores:
-        """Scores on files with answers, or on a data frame or dicts; `say` is told what else was read with them.
+        """Scores on files with answers, or folders of them, or on a data frame or dicts.
 
+        `say` is told what else was read with them.
         `by` gives the outputs for batches of encoded examples, in their order; by default this process computes them.
         """
         began = time.monotonic()
         with as_files(files, "evaluate") as named:
-            examples, outputs = self.to_score(named, by)
+            examples, outputs = self.to_score(self.in_folders(named), by)
             self._say_preceded(examples, say)
             scores = self.task.score(examples, outputs)
         return scores._replace(values={**scores.values, "seconds": time.monotonic() - began})
+
+    def in_folders(self, files: Iterable[str | Path]) -> list[str | Path]:
+        """Files, where a folder is replaced by the data files in it."""
+        return self.task.in_folders(files)
 
     def explain(
         self,

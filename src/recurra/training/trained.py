@@ -110,7 +110,7 @@ class Trained(Answering):
     def free_running(self, files: str | Path | Sequence[str | Path] | RowsGiven) -> Exposure:
         """What it costs the model to read its own outputs in place of the right ones, on files with answers."""
         with as_files(files, "free_running") as given:
-            return self.task.free_running(self._quick, list(self.task.read(given)))
+            return self.task.free_running(self._quick, list(self.task.read(self.in_folders(given))))
 
     def backtest(
         self,
@@ -139,7 +139,7 @@ class Trained(Answering):
     def anomalies(self, files: str | Path | Sequence[str | Path] | RowsGiven) -> Table:
         """Each observed value of series, and how improbable it was given those before it."""
         with as_files(files, "anomalies") as given:
-            return self.task.anomalies(self._quick, given)
+            return self.task.anomalies(self._quick, self.in_folders(given))
 
     def origins(self, files: str | Path | Sequence[str | Path], *, windows: int, step: int) -> list[int]:
         """How many steps before the end of each series the windows of a backtest begin, the earliest first."""
