@@ -230,7 +230,9 @@ def at_both_lengths(run: Path, given: Files) -> str:
         ]
         symbols = statistics.fmean(one for each in right for one in each)
         whole = statistics.fmean(all(each) for each in right)
-        told.append(f"{times} × the training length {100 * symbols:.2f} % of the symbols, {100 * whole:.2f} % of copies")
+        told.append(
+            f"{times} × the training length {100 * symbols:.2f} % of the symbols, {100 * whole:.2f} % of copies"
+        )
     return f"    right: {'; '.join(told)}"
 
 
@@ -249,7 +251,12 @@ WRITTEN = (
 )
 """Small pictures of few signs, and a small network for them, for a few minutes of a CPU."""
 WRITTEN_SMALL = (
-    *("data.image.max_height=64", "data.image.max_width=192", "model.image.widths=[16, 32, 64]", "model.image.layers=1"),
+    *(
+        "data.image.max_height=64",
+        "data.image.max_width=192",
+        "model.image.widths=[16, 32, 64]",
+        "model.image.layers=1",
+    ),
     *("model.hidden=96", "model.embedding=48", "training.batch_size=32", "training.learning_rate=2e-3"),
     *("training.warmup=100", "training.epochs=12", "decoding.max_length=15"),
 )

@@ -169,7 +169,8 @@ def formulas(folder: Path, part: str, count: int, seed: int) -> None:
 
 
 KINDS: dict[str, Callable[[Path, str, int, int], None]] = {
-    each.__name__: each for each in (counting, copying, copies, films, rhythms, scenes, stories, dialogues, programs, formulas)
+    each.__name__: each
+    for each in (counting, copying, copies, films, rhythms, scenes, stories, dialogues, programs, formulas)
 }
 
 

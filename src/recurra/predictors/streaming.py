@@ -107,17 +107,13 @@ def _named(states: Sequence[States]) -> dict[str, NDArray[Any]]:
     ['1_h', 'h']
     """
     return {
-        f"{number}_{name}" if number else name: each
-        for number, one in enumerate(states)
-        for name, each in one.items()
+        f"{number}_{name}" if number else name: each for number, one in enumerate(states) for name, each in one.items()
     }
 
 
 def _apart(arrays: States, like: Sequence[States]) -> list[States]:
     """What `_named` has put together."""
-    return [
-        {name: arrays[f"{number}_{name}" if number else name] for name in one} for number, one in enumerate(like)
-    ]
+    return [{name: arrays[f"{number}_{name}" if number else name] for name in one} for number, one in enumerate(like)]
 
 
 def frame_of(element: object, place: str) -> list[list[Any]]:

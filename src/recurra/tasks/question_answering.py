@@ -293,8 +293,6 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         """Gates of the cell while it read the question. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         model, batch = asked.model, self.copies(asked)(1)
         stacks = self.stacks(model)
         if not stacks:

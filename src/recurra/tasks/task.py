@@ -645,8 +645,6 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Gates and states of the first of `stacks` while it read. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         stacks = self.stacks(asked.model)
         if not stacks:
             raise ConfigError(

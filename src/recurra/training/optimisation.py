@@ -158,8 +158,8 @@ class Schedule:
         cosine         end + (1 − end) (1 + cos πp) / 2
         inverse_sqrt   √(warmup / max(step, warmup))
         plateau        factor^k, k: how often `patience` validations went by without a better score
-        halving        (1/2)^⌊times · q⌋, q = (p − after)⁺ / (1 − after): the same for each of `times` parts of training,
-                       once the share `after` of it is over
+        halving        (1/2)^⌊times · q⌋, q = (p − after)⁺ / (1 − after): the same for each of `times` parts of
+                       training, once the share `after` of it is over
 
     >>> Schedule("cosine", warmup=0).share(step=5, progress=0.5, plateaus=0)
     0.5
