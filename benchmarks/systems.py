@@ -39,6 +39,9 @@ from recurra.training.progress import progress
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("RECURRA_DATA", ROOT.parent / "shared" / "data"))
 PARTS = ("train", "valid", "test")
+SHORT = 10
+"""Symbols of a short formula."""
+
 SENTENCES = 50
 """So many of the last sentences of a bAbI story are read, as memory networks do."""
 
@@ -112,6 +115,12 @@ def babi(folder: Path) -> Files:
     return {"train": str(folder / "train.tsv"), "valid": "10%", "test": str(folder / "test.tsv")}
 
 
+def babi_files(_: Path) -> Files:
+    """The same tasks, as the files that memory networks read themselves."""
+    found = {part: sorted(map(str, (DATA / "babi" / "en").glob(f"*_{part}.txt.gz"))) for part in ("train", "test")}
+    return {**found, "valid": "10%"}
+
+
 def asked(path: Path) -> Iterator[tuple[str, str, str]]:
     """The questions of a file of bAbI's, each with the last sentences before it."""
     told: list[str] = []
@@ -145,6 +154,20 @@ def handwriting(folder: Path) -> Files:
     return {**formulas.split(folder), "test": str(DATA / "crohme" / "test2014.jsonl.gz")}
 
 
+def short_handwriting(folder: Path) -> Files:
+    """The formulas of CROHME that have at most SHORT symbols, as they were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    given: Files = {**formulas.split(folder, composed=0), "test": str(DATA / "crohme" / "test2014.jsonl.gz")}
+    found: Files = {}
+    for part in PARTS:
+        [path] = given[part] if part == "train" else [given[part]]
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+            lines = [line for line in file if len(json.loads(line)["latex"].split()) <= SHORT]
+        found[part] = str(folder / f"short.{part}.jsonl")
+        Path(found[part]).write_text("".join(lines), "utf-8")
+    return found
+
+
 class System(NamedTuple):
     """A recipe, its data, the score to print, what differs from the recipe, and whether the score is a share.
 
@@ -156,7 +179,7 @@ class System(NamedTuple):
     score: str
     settings: tuple[str, ...] = ()
     percent: bool = True
-    further: Callable[[Path, Path], str] | None = None
+    further: Callable[[Path, Files], str] | None = None
 
 
 def ways(example: Mapping[str, Any], said: str) -> int:
@@ -167,10 +190,10 @@ def ways(example: Mapping[str, Any], said: str) -> int:
     return len(example["WHOLES"][whole]) * len(example["VALUES"][value]) * len(example["CHOICES"][choice])
 
 
-def by_value(run: Path, test: Path) -> str:
+def by_value(run: Path, given: Files) -> str:
     """How many programs are worth what those of the test are, and how many could be just the same."""
     example = runpy.run_path(str(ROOT / "examples" / "text_to_code.py"))
-    rows = [line.split("\t") for line in test.read_text("utf-8").splitlines()]
+    rows = [line.split("\t") for line in Path(given["test"]).read_text("utf-8").splitlines()]
     answers = recurra.load(run).predict([said for said, _ in rows])
     right = sum(
         example["run"](answer.text) == example["run"](code) for answer, (_, code) in zip(answers, rows, strict=True)
@@ -182,11 +205,43 @@ def by_value(run: Path, test: Path) -> str:
     )
 
 
+def by_task(run: Path, given: Files) -> str:
+    """The errors of each task of bAbI, and their mean."""
+    model = recurra.load(run)
+    errors = {}
+    for path in given["test"]:
+        number = int(re.findall(r"qa(\d+)_", Path(path).name)[0])
+        errors[number] = 100 * (1 - model.evaluate(path).values["accuracy"])
+    listed = ", ".join(f"{task} {error:.1f}" for task, error in sorted(errors.items()))
+    return f"    wrong, in %: {listed}; mean {statistics.fmean(errors.values()):.2f}"
+
+
+def at_both_lengths(run: Path, given: Files) -> str:
+    """Of copies once and twice as long as the longest of training: the symbols that are right, and the whole ones."""
+    model, told = recurra.load(run), []
+    for times, path in ((1, Path(given["test"]).with_name("short.conll")), (2, Path(given["test"]))):
+        sentences = [
+            [line.split("\t") for line in block.splitlines()] for block in path.read_text("utf-8").split("\n\n")
+        ]
+        answers = model.predict([[word for word, _ in each] for each in sentences])
+        right = [
+            [tag == due for tag, (_, due) in zip(answer.output, each, strict=True)][-(len(each) // 2) :]
+            for answer, each in zip(answers, sentences, strict=True)
+        ]
+        symbols = statistics.fmean(one for each in right for one in each)
+        whole = statistics.fmean(all(each) for each in right)
+        told.append(
+            f"{times} × the training length {100 * symbols:.2f} % of the symbols, {100 * whole:.2f} % of copies"
+        )
+    return f"    right: {'; '.join(told)}"
+
+
 CLINC = of_set("clinc150/{}.tsv", *PARTS)
 EWT = of_set("ud_english_ewt/en_ewt-ud-{}.conllu.gz", "train", "dev", "test")
 FILMS = made_up("films", "npz", "--train", "8000")
 SCENES = made_up("scenes", "npz", "--train", "4000")
 COPYING = made_up("copying", "conll", "--train", "20000")
+COPIES = made_up("copies", "conll", "--train", "20000")
 PLAIN = "model.cell=lstm"
 WRITTEN = (
     *("data.image.stroke=12", "model.image.widths=[12, 24, 48]", "model.image.layers=1", "model.hidden=64"),
@@ -195,6 +250,17 @@ WRITTEN = (
     *(f"augmentation.{kind}=0" for kind in ("rotate", "scale", "shear", "warp", "ink")),
 )
 """Small pictures of few signs, and a small network for them, for a few minutes of a CPU."""
+WRITTEN_SMALL = (
+    *(
+        "data.image.max_height=64",
+        "data.image.max_width=192",
+        "model.image.widths=[16, 32, 64]",
+        "model.image.layers=1",
+    ),
+    *("model.hidden=96", "model.embedding=48", "training.batch_size=32", "training.learning_rate=2e-3"),
+    *("training.warmup=100", "training.epochs=12", "decoding.max_length=15"),
+)
+"""Small layers for short formulas by hand, for a few minutes of a CPU."""
 HUNGARIAN = of_set("g2p_sigmorphon2020/hun_{}.tsv", *PARTS)
 SPELT = (
     *("data.source.tokens=characters", "data.target.tokens=symbols", "data.source.min_count=1"),
@@ -228,6 +294,9 @@ SYSTEMS = {
     "transformer, words": spelt("transformer", "model.layers=2", "data.joint=false", "model.tied=none"),
     "peephole": System("peephole", made_up("counting", "conll"), "sentence_accuracy"),
     "peephole, lstm": System("peephole", made_up("counting", "conll"), "sentence_accuracy", (PLAIN,)),
+    "ntm": System("ntm", COPIES, "sentence_accuracy", further=at_both_lengths),
+    "dnc": System("dnc", COPIES, "sentence_accuracy", further=at_both_lengths),
+    "copies, lstm": System("ntm", COPIES, "sentence_accuracy", (PLAIN,), further=at_both_lengths),
     "unitary": System("unitary", COPYING, "sentence_accuracy"),
     "unitary, lstm": System("unitary", COPYING, "sentence_accuracy", (PLAIN,)),
     "non_local": System("non_local", FILMS, "accuracy"),
@@ -237,6 +306,7 @@ SYSTEMS = {
     "image_to_markup, made up": System(
         "image_to_markup", made_up("formulas", "jsonl", "--train", "3000"), "exact_match", WRITTEN
     ),
+    "image_to_markup, short": System("image_to_markup", short_handwriting, "exact_match", WRITTEN_SMALL),
     "headlines": System("attention_based_summary", made_up("headlines", "tsv"), "exact_match"),
     "text_to_code": System(
         "text_to_code", made_up("programs", "tsv", "--train", "4000"), "exact_match", further=by_value
@@ -247,6 +317,7 @@ SYSTEMS = {
     ),
     "grammar": System("grammar", made_up("grammar", "tsv"), "bracket_f1"),
     "stories": System("question_answering", made_up("stories", "tsv", "--train", "4000"), "exact_match"),
+    "memn2n": System("memn2n", babi_files, "accuracy", further=by_task),
     "babi": System("question_answering", babi, "exact_match"),
 }
 
@@ -309,7 +380,7 @@ def main() -> None:
             if (run / "summary.json").exists():
                 print(line(name, run), flush=True)
                 if (further := SYSTEMS[name].further) is not None:
-                    print(further(run, Path(SYSTEMS[name].data(Path(private) / name)["test"])), flush=True)
+                    print(further(run, SYSTEMS[name].data(Path(private) / name)), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ python examples/data/made_up.py scenes data/scenes          # train.npz, valid.n
 counting    words a^n b^n c^n, and after each letter those that may follow (Gers and Schmidhuber 2001); n is 1 to 20
             in training, 21 to 30 in valid, 31 to 40 in test
 copying     ten symbols, 100 blanks, a mark, and then the ten again (Hochreiter and Schmidhuber 1997)
+copies      1 to 10 symbols, a mark, and then these symbols again; 11 to 20 in valid, 20 in test, and a fourth file,
+            short, has 10 (Graves, Wayne and Danihelka 2014 do so with vectors of bits)
 films       lights in a film of 5 frames of 3 × 3, and the colour of the one that the last frame asks for
 rhythms     intervals between heart beats, regular or as in atrial fibrillation
 scenes      two things on a grid, as features of its places, and a caption
@@ -38,6 +40,7 @@ from atrial_fibrillation import made_up  # noqa: E402
 
 PARTS = {"train": 2000, "valid": 200, "test": 500}
 SYMBOLS, COPIED, BLANKS, SIDE, KEYS = "abcdefgh", 10, 100, 3, 4
+LONGEST = 10
 
 
 def tagged(path: Path, sentences: list[list[tuple[str, str]]]) -> None:
@@ -72,6 +75,24 @@ def copied(draw: random.Random) -> list[tuple[str, str]]:
 def copying(folder: Path, part: str, count: int, seed: int) -> None:
     draw = random.Random(seed)
     tagged(folder / f"{part}.conll", [copied(draw) for _ in range(count)])
+
+
+def copied_at_once(draw: random.Random, length: int) -> list[tuple[str, str]]:
+    """Symbols, a mark, and blanks while they are due.
+
+    >>> copied_at_once(random.Random(1), 2)
+    [('b', '-'), ('g', '-'), ('?', '-'), ('-', 'b'), ('-', 'g')]
+    """
+    kept = draw.choices(SYMBOLS, k=length)
+    return list(zip([*kept, "?", *["-"] * length], [*["-"] * (length + 1), *kept], strict=True))
+
+
+def copies(folder: Path, part: str, count: int, seed: int) -> None:
+    draw, twice = random.Random(seed), 2 * LONGEST
+    between = {"train": (1, LONGEST), "valid": (LONGEST + 1, twice), "test": (twice, twice)}[part]
+    tagged(folder / f"{part}.conll", [copied_at_once(draw, draw.randint(*between)) for _ in range(count)])
+    if part == "test":
+        tagged(folder / "short.conll", [copied_at_once(draw, LONGEST) for _ in range(count)])
 
 
 def films(folder: Path, part: str, count: int, seed: int) -> None:
@@ -148,7 +169,8 @@ def formulas(folder: Path, part: str, count: int, seed: int) -> None:
 
 
 KINDS: dict[str, Callable[[Path, str, int, int], None]] = {
-    each.__name__: each for each in (counting, copying, films, rhythms, scenes, stories, dialogues, programs, formulas)
+    each.__name__: each
+    for each in (counting, copying, copies, films, rhythms, scenes, stories, dialogues, programs, formulas)
 }
 
 

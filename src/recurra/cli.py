@@ -442,7 +442,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "measure vanishing and exploding gradients through time, with advice",
         "recurra gradients runs/first --out flow.html",
     )
-    sub.add_argument("what", metavar="RUN|CONFIG", help="a run; or a config file, for its model before training")
+    sub.add_argument(
+        "what", metavar="RUN|CONFIG", help="a run, or several: a,b,c; or a config file, for its model before training"
+    )
     sub.add_argument(
         "data", metavar="DATA", nargs="?", help="a labelled file, or one input (default: the validation data)"
     )
@@ -660,7 +662,7 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     sub.add_argument("--revision", metavar="NAME", help="of a repository: branch, tag or commit (default: main)")
 
     sub = add(info, "describe a run: model, training and scores", "recurra info runs/first")
-    sub.add_argument("run", metavar="RUN", help="folder of a trained model")
+    sub.add_argument("run", metavar="RUN", help="folder of a trained model, or several: a,b,c")
     sub.add_argument("--draw", metavar="FILE", help="draw layers and directions over time to a picture (.svg, .png)")
     sub.add_argument(
         "--graph", metavar="FILE", help="draw random and deterministic variables as a probabilistic graph (.svg, .png)"

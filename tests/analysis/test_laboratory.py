@@ -273,7 +273,7 @@ def test_pictures_are_drawn_both_ways(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = look(Recurrent("lstm", 2, 3), Padded.full(torch.randn(1, 6, 2)), loss=lambda y: y.sum(), title="<b>")
     for ending in gradient_page.ENDINGS:
-        gradient_page.write(found, tmp_path / f"a{ending}")
+        gradient_page.write([found], tmp_path / f"a{ending}")
         assert (tmp_path / f"a{ending}").stat().st_size > 1000
     page = (tmp_path / "a.html").read_text()
     assert "<b>" not in page

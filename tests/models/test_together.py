@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -220,20 +221,62 @@ def test_language_models_write_together_where_they_read_the_same_way(language_mo
         generate(load([tmp_path / "one", tmp_path / "back"]), "the")
 
 
-def test_what_is_seen_of_several_runs_is_their_answer_and_no_network(
-    language_models: Path, capsys: pytest.CaptureFixture[str]
+def test_what_is_seen_of_several_runs_is_their_answer_and_each_network(
+    language_models: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    both = f"{language_models / 'one'},{language_models / 'back'}"
+    folders = [str(language_models / name) for name in ("one", "back")]
+    both = ",".join(folders)
     assert main(["explain", both, "the cat", "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert found["views"].keys() == {"probabilities"}
-    assert "the mean of both directions" in json.dumps(found["views"])
-    said = "this view is not available for an ensemble of runs: name one of them."
-    assert found["missing"] == {"saliency": said, "gates": said}
-    assert main(["gradients", both]) == 2
-    assert "a run is a folder created by `recurra train --out`. This command takes one run" in capsys.readouterr().err
-    assert main(["explain", both, "the cat", "--show", "saliency"]) == 2
-    assert said in capsys.readouterr().err
+    assert found["views"].keys() == {"probabilities", "saliency", "gates"}
+    assert found["missing"] == {}
+    assert "the mean of both directions" in json.dumps(found["views"]["probabilities"])
+    for name in ("saliency", "gates"):
+        each = found["views"][name]["views"]
+        assert [view["title"] for view in each] == folders
+        for view, folder in zip(each, folders, strict=True):
+            assert main(["explain", folder, "the cat", "--show", name, "--json"]) == 0
+            alone = json.loads(capsys.readouterr().out)["views"][name]
+            caption = ": ".join(filter(None, [folder, alone["caption"]]))
+            assert view == {**alone, "title": folder, "caption": caption}
+    assert main(["explain", both, "the cat", "--show", "gates", "--out", str(tmp_path / "gates.svg")]) == 0
+    assert all(f"{folder}: lstm, layer 1 of 1" in said for said in [capsys.readouterr().out] for folder in folders)
+
+
+def test_gradients_and_drawings_of_several_runs_are_those_of_each(
+    language_models: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folders = [str(language_models / name) for name in ("one", "back")]
+    both, alone = ",".join(folders), list[Any]()
+    for folder in folders:
+        assert main(["gradients", folder, "the cat", "--json"]) == 0
+        alone.append(json.loads(capsys.readouterr().out))
+    assert main(["gradients", both, "the cat", "--json", "--out", str(tmp_path / "flow.html")]) == 0
+    assert json.loads(capsys.readouterr().out) == alone
+    page = (tmp_path / "flow.html").read_text("utf-8")
+    assert all(f"<h1>{folder}</h1>" in page for folder in folders)
+    assert main(["gradients", both, "the cat", "--out", str(tmp_path / "flow.svg")]) == 0
+    assert all(f"{folder}: 1 example" in said for said in [capsys.readouterr().out] for folder in folders)
+    picture = (tmp_path / "flow.svg").read_text("utf-8")
+    assert all(f"{folder}: " in picture for folder in folders)
+    drawn, graphs = str(tmp_path / "drawn.svg"), str(tmp_path / "graphs.svg")
+    for named in (*folders, both):
+        assert main(["info", named, "--draw", drawn, "--graph", graphs]) == 0
+        for path in (drawn, graphs):
+            texts = re.findall(r"<text[^>]*>([^<]*)<", Path(path).read_text("utf-8"))
+            assert [folder for folder in folders if folder in texts] == (folders if named == both else [])
+    assert main(["info", both, "--draw", str(tmp_path / "drawn.pdf")]) == 2
+    assert "drawn.pdf: the file must end in .svg or .png." in capsys.readouterr().err
+
+
+def test_a_run_of_several_that_has_no_such_view_is_named(classifiers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, bag = (str(classifiers / name) for name in ("words", "bag"))
+    assert main(["explain", f"{words},{bag}", "play jazz", "--show", "gates", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["views"]["gates"]
+    assert [view["title"] for view in found["views"]] == [words]
+    assert f"{bag} has none: the run {bag} has no recurrent encoder" in found["about"]
+    assert main(["explain", f"{bag},{bag}", "play jazz", "--show", "gates"]) == 2
+    assert f"{bag}: the run {bag} has no recurrent encoder" in capsys.readouterr().err
 
 
 def test_runs_that_answer_in_other_units_cannot_be_combined(classifiers: Path, tmp_path: Path) -> None:

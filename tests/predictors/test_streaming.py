@@ -252,10 +252,78 @@ def test_networks_that_look_at_all_steps_refuse_streams(
         task.stream(task.build().eval())
 
 
-def test_several_runs_have_no_stream(runs: Path) -> None:
-    run = str(run_of(runs, "text, max") / "run")
-    with pytest.raises(ConfigError, match="not available for an ensemble of classification runs: name one of them"):
-        load([run, run]).stream()
+def twin(folder: Path, name: str) -> str:
+    """A second run on the same data, with other cells and weights."""
+    task, file, content, settings = RUNS[name]
+    (folder / file).write_text(content)
+    reads = {} if task == "language_model" else {"model.bidirectional": False}
+    every = {**FEW, "model.hidden": 5, **reads, **settings, "training.seed": 2, "model.cell": "gru"}
+    recurra.train(task, train=str(folder / file), out=folder / "run", settings=every)
+    return str(folder / "run")
+
+
+@pytest.mark.parametrize("name", ["tagger, softmax", "tagger, crf", "text, mean", "series", "language model"])
+def test_several_runs_answer_an_element_by_the_mean_of_their_probabilities(
+    runs: Path, name: str, tmp_path: Path
+) -> None:
+    folders = [str(run_of(runs, name) / "run"), twin(tmp_path, name)]
+    both, alone = load(folders), [load(each) for each in folders]
+    stream, apart = both.stream(), [each.stream() for each in alone]
+    elements, read = elements_of(name), list[Any]()
+    for count, element in enumerate(elements, 1):
+        read.append(element)
+        said, each = stream.read(element), [one.read(element) for one in apart]
+        assert (stream.steps, said.line) == (count, count)
+        if name == "language model":
+            logs = [one.detail["log_probabilities"] for one in each]
+            right = np.log(np.mean(np.exp(logs), axis=0))
+            np.testing.assert_allclose(said.detail["log_probabilities"], right, atol=1e-5)
+            every = [{**one.detail["following"]} for one in each]
+            for token, p in said.detail["following"].items():
+                if all(token in one for one in every):
+                    assert p == pytest.approx(np.mean([one[token] for one in every]), abs=2e-6)
+        if name != "tagger, crf":  # which knows no words to come
+            whole = expected(both, name, read)
+            if name.startswith("tagger"):
+                assert said.output == whole.output.split()[-1]
+                assert said.detail["probabilities"][0][0] == pytest.approx(whole.detail["probabilities"][0][-1])
+            elif name == "language model":
+                p = whole.detail["log_probabilities"][count - 1]
+                assert said.detail["log_probabilities"][0] == pytest.approx(p, abs=1e-4)
+            else:
+                assert said.output == whole.output
+                assert said.detail["probabilities"] == pytest.approx(whole.detail["probabilities"], abs=1e-5)
+        stream = both.stream(stream.state())
+    with pytest.raises(CheckpointError, match="is of a stream of another run"):
+        alone[0].stream(stream.state())
+
+
+def test_several_chains_name_the_tag_of_the_mean_of_what_each_has_read(runs: Path, tmp_path: Path) -> None:
+    folders = [str(run_of(runs, "tagger, crf") / "run"), twin(tmp_path, "tagger, crf")]
+    both, elements = load(folders), elements_of("tagger, crf")
+    stream, ps = both.stream(), list[Any]()
+    for folder in folders:
+        model = load(folder)
+        network, task = cast(Any, model.model), cast(Any, model.task)
+        rows = list(task.encode_all(task.questions(None, [" ".join(elements)])))
+        chain, each = network.heads[0].scores(network.features(task.batch(rows)))
+        emissions = np.asarray(each.detach() if hasattr(each, "detach") else each, np.float64)[0]
+        ps.append(np.exp(filtered(Chain(*(np.asarray(part, np.float64) for part in chain)), emissions)))
+        names = task.tags[0].tokens
+    mean = np.mean(ps, axis=0)
+    for element, p in zip(elements, mean, strict=True):
+        said = stream.read(element)
+        assert said.output == names[int(p.argmax())]
+        assert said.detail["probabilities"][0][0] == pytest.approx(p.max(), abs=1e-4)
+
+
+def test_of_several_runs_the_one_that_cannot_read_a_stream_is_named(runs: Path, tmp_path: Path) -> None:
+    content = RUNS["text, max"][2]
+    (tmp_path / "a.tsv").write_text(content)
+    settings = {**FEW, "model.hidden": 4, "model.encoder": "rnn", "model.bidirectional": True}
+    recurra.train("classification", train=str(tmp_path / "a.tsv"), out=tmp_path / "run", settings=settings)
+    with pytest.raises(ConfigError, match="run 2 of this ensemble cannot read a stream: it reads from the end too"):
+        load([str(run_of(runs, "text, max") / "run"), str(tmp_path / "run")]).stream()
 
 
 def test_a_text_that_is_read_from_its_end_is_refused(tmp_path: Path) -> None:

@@ -80,8 +80,13 @@ def test_probabilities_of_tokens_multiply_to_that_of_the_answer(run: Path, capsy
 def test_a_run_with_a_decoder_and_one_without_answer_together(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "run,other", "words.tsv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exact_match"] > 0.8
-    assert main(["explain", "run,other", "cat", "--show", "alignment"]) == 2
-    assert "each run of an ensemble has an alignment of its own: name one of them." in capsys.readouterr().err
+    found = {}
+    for names in ("run", "run,other"):
+        assert main(["explain", names, "cat", "--show", "alignment", "--json"]) == 0
+        found[names] = json.loads(capsys.readouterr().out)["views"]["alignment"]
+    [first] = found["run,other"]["views"]
+    assert first["weights"] == found["run"]["weights"]
+    assert "other has none: the answer is empty" in found["run,other"]["about"]
 
 
 def test_symbols_are_heard_in_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,6 +179,28 @@ def test_a_linear_start_ends_after_its_updates_or_when_validation_stalls(tmp_pat
     assert bool(model.is_linear)
 
 
+def test_a_linear_start_has_a_learning_rate_of_its_own(tmp_path: Path) -> None:
+    task = prepared(jsonl(tmp_path / "a.jsonl", ROW, OTHER), "model.linear_start=10", "model.linear_rate=0.25")
+    model, batch = task.build(), task.batch([task.encode(each) for each in task.read([tmp_path / "a.jsonl"])])
+    assert [task.loss(model, batch, Moment(step)).weight for step in (0, 9, 10)] == [0.25, 0.25, 1.0]
+    model.eval()
+    assert task.loss(model, batch).weight == 1.0  # of a score, not of an update
+
+
+def test_the_first_update_of_a_linear_start_goes_that_share_of_the_way(tmp_path: Path) -> None:
+    given = {"train": jsonl(tmp_path / "a.jsonl", ROW, OTHER)}
+    own = [*SMALL, "model.noise=0", "training.optimizer=sgd", "training.schedule=constant", "training.warmup=0"]
+    found = {}
+    for rate, share in ((1e-30, 1.0), (0.1, 1.0), (0.1, 0.25)):
+        changed = [*own, "training.steps=1", f"training.learning_rate={rate}", f"model.linear_rate={share}"]
+        run = tmp_path / f"{rate}-{share}"
+        begin(setup("question_answering", given=given, overrides=changed), run, Silent())
+        found[rate, share] = recurra.load(run).model.tables.detach().double()
+    start, whole, part = found.values()
+    assert (whole - start).abs().max() > 1e-4
+    torch.testing.assert_close(part - start, 0.25 * (whole - start), rtol=1e-3, atol=1e-7)
+
+
 def test_a_linear_start_is_a_tenth_of_training_where_no_number_is_set(tmp_path: Path) -> None:
     task = prepared(jsonl(tmp_path / "a.jsonl", ROW, OTHER))
     model, batch = task.build(), task.batch([task.encode(each) for each in task.read([tmp_path / "a.jsonl"])])

@@ -160,3 +160,8 @@ def test_a_rate_is_halved_in_equal_parts_of_training() -> None:
     schedule = Schedule({"name": "halving", "times": 4}, warmup=0)
     shares = [schedule.share(step=1, progress=progress, plateaus=0) for progress in (0, 0.24, 0.25, 0.5, 0.75, 0.99)]
     assert shares == [1, 1, 0.5, 0.25, 0.125, 0.125]
+    later = Schedule({"name": "halving", "times": 4, "after": 0.2}, warmup=0)
+    shares = [later.share(step=1, progress=progress, plateaus=0) for progress in (0, 0.39, 0.41, 0.59, 0.61, 0.81)]
+    assert shares == [1, 1, 0.5, 0.5, 0.25, 0.125]
+    with pytest.raises(ConfigError, match=r"training.schedule.after must be below 1, but is 1"):
+        Schedule({"name": "halving", "after": 1}, warmup=0)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def gradients(options: argparse.Namespace) -> None:
-    """How gradients flow through time."""
+    """How gradients flow through time; of several runs, in each."""
     from recurra import runs
     from recurra.named import catalogue
     from recurra.reports import examined, gradient_page
     from recurra.tasks.task import Task
+    from recurra.training.run_names import folders
     from recurra.training.trained import load
 
     if options.out is not None:
@@ -31,18 +32,26 @@ def gradients(options: argparse.Namespace) -> None:
     is_own = ":" in what and not Path(what).exists()  # a task as 'package.module:Class'
     if what.endswith(".toml") or Path(what).is_file() or is_own or what in catalogue(Task):
         this = runs.setup(what, overrides=options.set, trust=options.trust)
-        found = examined.gradients_before_training(
-            this.kind, this.settings, options.data, title=f"{what}, untrained", steps=options.steps
-        )
+        title = f"{what}, untrained"
+        found = [
+            examined.gradients_before_training(this.kind, this.settings, options.data, title=title, steps=options.steps)
+        ]
     elif options.set:
         raise ConfigError(
             f"the settings of a trained model cannot be changed: use --set {options.set[0]} with a config file."
         )
     else:
-        found = examined.gradients_of_run(load(Path(what), trust=options.trust), options.data, steps=options.steps)
+        found = [
+            examined.gradients_of_run(load(folder, trust=options.trust), options.data, steps=options.steps)
+            for folder in folders(what)
+        ]
     if options.out is not None:
         gradient_page.write(found, Path(options.out))
-    print(json_text(found.json()) if options.json else gradient_page.as_text(found))
+    if options.json:
+        each = [one.json() for one in found]
+        print(json_text(each if len(each) > 1 else each[0]))
+    else:
+        print("\n\n".join(map(gradient_page.as_text, found)))
 
 
 def lab(options: argparse.Namespace) -> None:

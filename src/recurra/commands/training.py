@@ -175,16 +175,14 @@ def info(options: argparse.Namespace) -> None:
     from recurra import runs
     from recurra.training.run_names import folders
 
-    if options.draw is not None:
-        from recurra.reports.unrolled import draw
+    if options.draw is not None or options.graph is not None:
+        from recurra.reports import probabilistic_graph, unrolled
         from recurra.training.loading import load_task
 
-        draw(load_task(Path(options.run), trust=options.trust), Path(options.draw))
-    if options.graph is not None:
-        from recurra.reports import probabilistic_graph
-        from recurra.training.loading import load_task
-
-        probabilistic_graph.draw(load_task(Path(options.run), trust=options.trust), Path(options.graph))
+        tasks = {str(folder): load_task(folder, trust=options.trust) for folder in folders(options.run)}
+        for report, path in ((unrolled, options.draw), (probabilistic_graph, options.graph)):
+            if path is not None:
+                report.draw(tasks, Path(path))
     if options.json:
         found = [runs.summary_of(folder) for folder in folders(options.run)]
         print(json_text(found if len(found) > 1 else found[0]))

@@ -71,6 +71,7 @@ class QuestionAnsweringModel:
         "at most so many updates without softmax in the hops; none: a tenth of training; it ends after 3 validations "
         "without a lower loss",
     )
+    linear_rate: float = setting(1.0, "learning rate of the linear start, as a share of what it is otherwise")
     spread: float = setting(0.1, "standard deviation of the weights at the start")
     cell: Part = setting("gru", "cell that reads a sentence, with sentence = recurrent; any listed by `recurra cells`")
     layers: int = setting(1, "number of layers of cells that read a sentence")
@@ -95,7 +96,7 @@ class QuestionAnsweringModel:
     def __post_init__(self) -> None:
         at_least(1, "model", self, "hidden", "hops", "memories", "longest", "layers")
         at_least(0, "model", self, "linear_start")
-        above_zero("model", self, "spread")
+        above_zero("model", self, "spread", "linear_rate")
         rates("model", self, "noise")
 
 
@@ -123,6 +124,8 @@ class QuestionAnsweringSettings:
         if self.model.sentence != "place":
             why = f"model.sentence = '{self.model.sentence}' does not count places"
             idle |= {("model", "longest"): why}
+        if self.model.linear_start == 0:
+            idle[("model", "linear_rate")] = "there is no linear start (model.linear_start = 0)"
         if not self.model.reads:
             why = f"model.sentence = '{self.model.sentence}' reads sentences without a cell"
             idle |= {("model", name): why for name in ("cell", "layers", "direction", "mix", "skip", "engine")}

@@ -3,13 +3,14 @@
     outputs, s_t = go_on(x_t, s_{t−1})          s: the states of the network, and what a summary has gathered
 
 Both functions, `begin` and `go_on`, are part of an exported program; a run calls those of its model. Of what was read
-only the states are kept, so a stream takes as much memory after a million elements as after one.
+only the states are kept, so a stream takes as much memory after a million elements as after one. Several runs that read
+together keep their states each, and what they say is combined after every element.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias, final
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,22 +40,29 @@ class Reads(Protocol):
 
     def element(self, element: object, number: int) -> tuple[Any, Encoded]: ...
     def streamed(self, example: Any, output: Any) -> Prediction: ...
+    def combined(self, example: Any, outputs: Sequence[Any]) -> Any: ...
+
+
+class Reader(NamedTuple):
+    """A network that reads a stream, and how its own run reads an element."""
+
+    task: Reads
+    predictor: Predictor[Any]
+    running: Running
 
 
 @final
 class Stream:
     """Reads element after element, and answers after each; its state can be saved and gone on with.
 
-    `run` is the digest of the weights, to which a state belongs.
+    `run` is the digest of the weights, to which a state belongs. The first of several readers answers for all.
     """
 
-    def __init__(
-        self, task: Reads, predictor: Predictor[Any], running: Running, run: str, state: bytes | None = None
-    ) -> None:
-        self._task, self._predictor, self._running, self._run = task, predictor, running, run
+    def __init__(self, readers: Sequence[Reader], run: str, state: bytes | None = None) -> None:
+        self._readers, self._run = tuple(readers), run
         self.steps = 0
         """Elements that were read."""
-        self._states: States = predictor.begun(running)
+        self._states: tuple[States, ...] = tuple(each.predictor.begun(each.running) for each in readers)
         if state is not None:
             self._go_on_with(state)
 
@@ -64,27 +72,48 @@ class Stream:
         An element is a word or a piece of text, or the numbers of one step; a piece of several words is read word by
         word.
         """
-        example, row = self._task.element(element, self.steps + 1)
-        output, states = self._predictor.gone_on(self._running, row, self._states)
-        answer = self._task.streamed(example, output)._replace(line=self.steps + 1)
-        self._states, self.steps = states, self.steps + 1
+        number, read = self.steps + 1, list[tuple[Any, Any, States]]()
+        for reader, before in zip(self._readers, self._states, strict=True):
+            example, row = reader.task.element(element, number)
+            read.append((example, *reader.predictor.gone_on(reader.running, row, before)))
+        task, (example, output, _) = self._readers[0].task, read[0]
+        if len(read) > 1:
+            output = task.combined(example, [each for _, each, _ in read])
+        answer = task.streamed(example, output)._replace(line=number)
+        self._states, self.steps = tuple(after for _, _, after in read), number
         return answer
 
     def state(self) -> bytes:
         """All that the next elements need, for `stream` of the same run or of what was exported from it."""
-        return state_to_bytes(self._run, {"steps": self.steps}, self._states)
+        return state_to_bytes(self._run, {"steps": self.steps}, _named(self._states))
 
     def _go_on_with(self, state: bytes) -> None:
         about, arrays = state_of_bytes(state, run=self._run)
         try:
             steps = int(about["steps"])
             if {name: (each.shape, each.dtype) for name, each in arrays.items()} != {
-                name: (each.shape, each.dtype) for name, each in self._states.items()
+                name: (each.shape, each.dtype) for name, each in _named(self._states).items()
             }:
                 raise ValueError("its arrays are not those of this run")
         except (ValueError, TypeError, KeyError) as error:
             raise damaged(error) from error
-        self._states, self.steps = arrays, steps
+        self._states, self.steps = tuple(_apart(arrays, self._states)), steps
+
+
+def _named(states: Sequence[States]) -> dict[str, NDArray[Any]]:
+    """The states of all readers by names of their own; those of the first have their own names.
+
+    >>> sorted(_named([{"h": np.zeros(1)}, {"h": np.ones(1)}]))
+    ['1_h', 'h']
+    """
+    return {
+        f"{number}_{name}" if number else name: each for number, one in enumerate(states) for name, each in one.items()
+    }
+
+
+def _apart(arrays: States, like: Sequence[States]) -> list[States]:
+    """What `_named` has put together."""
+    return [{name: arrays[f"{number}_{name}" if number else name] for name in one} for number, one in enumerate(like)]
 
 
 def frame_of(element: object, place: str) -> list[list[Any]]:

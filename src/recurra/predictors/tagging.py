@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recurra.data.spellings import spellings_of
 from recurra.data.store import Encoded, Rows
 from recurra.heads.lattice import Chain, best_path, filtered, marginals
-from recurra.models.tagged import TaggerOutput
+from recurra.models.tagged import TaggerOutput, TagScores, TagShares
 from recurra.predictors.by_length import called_by_length
 from recurra.predictors.predictor import GO_ON, Predictor, of_stream, padded, softmax
 from recurra.predictors.spelling import spelling_function, spelt_by
@@ -172,7 +172,7 @@ class TaggingPredictor(Predictor[TaggerOutput]):
         """The tag of each step is the most probable one given what was read up to it: later steps are not known."""
         found = called(running, GO_ON, {**self.arrays(running, Rows.of([row])), **states})
         after = {name: found.get(name, each) for name, each in states.items()}
-        tags, probabilities, score = [], [], 0.0
+        tags, probabilities, rated, score = [], [], list[TagScores](), 0.0
         for number, chain in enumerate(self.chains(running)):
             each = found[f"tags{number}"][0].astype(np.float64)
             logs = each - each.max(-1, keepdims=True)
@@ -183,9 +183,12 @@ class TaggingPredictor(Predictor[TaggerOutput]):
                 after[f"last{number}"] = logs[-1]
             tags.append(logs.argmax(-1))
             probabilities.append(np.exp(logs.max(-1)))
+            rated.append(TagScores(logs, None))
             score += float(logs.max(-1).sum())
         values = found["values"][0].astype(np.float64) if "values" in found else None
-        return TaggerOutput(tuple(tags), score, values, None, tuple(probabilities), None), after
+        return TaggerOutput(
+            tuple(tags), score, values, None, tuple(probabilities), None, TagShares(tuple(rated), None)
+        ), after
 
     def best(
         self,

@@ -41,24 +41,29 @@ def check_ending(path: Path) -> None:
         raise ConfigError(f"--out {path}: the file must end in .html, .svg or .png.")
 
 
-def write(found: Laboratory, path: Path) -> None:
-    """Write a page (.html) or a picture (.svg, .png)."""
+def write(found: Sequence[Laboratory], path: Path) -> None:
+    """Write a page (.html) or a picture (.svg, .png) of one network, or of several."""
     check_ending(path)
     if path.suffix == ".html":
-        write_whole(path, as_page(found))
+        write_whole(path, as_page(*found))
         return
-    view(found).write(path, WIDTH)
+    view(*found).write(path, WIDTH)
 
 
-def view(found: Laboratory) -> Several:
-    """All layers in one picture."""
-    if not found.layers:
-        return Several([Lines([], caption="no recurrent layer was found")], title=_title(found))
-    return Several([each for layer in found.layers for each in _views(layer)], title=_title(found))
+def view(*found: Laboratory) -> Several:
+    """All layers of a network, or of several, in one picture."""
+    title = f"Gradients through time: {_named(found)}"
+    drawn = [
+        view
+        for each in found
+        for layer in each.layers
+        for view in _views(layer, of=f"{each.title}: " if len(found) > 1 else "")
+    ]
+    return Several(drawn or [Lines([], caption="no recurrent layer was found")], title=title)
 
 
-def _title(found: Laboratory) -> str:
-    return f"Gradients through time: {found.title}"
+def _named(found: Sequence[Laboratory]) -> str:
+    return ", ".join(each.title for each in found)
 
 
 def as_text(found: Laboratory) -> str:
@@ -131,29 +136,35 @@ def _ends(kind: str) -> str:
     return "below 0.1, above 0.9" if kind == "gate" else "below −0.95, above 0.95"
 
 
-def as_page(found: Laboratory) -> str:
-    """One page that fetches nothing."""
-    pieces = [f"<h1>{escape(found.title)}</h1>", f'<p class="soft">{escape(_measured(found))}</p>']
-    for layer in found.layers:
-        advice = "".join(f"<li>{escape(remark)}</li>" for remark in _remarks(layer))
-        numbers = table_in_html(Table(*_table(layer))) + table_in_html(Table(*_gates(layer)))
-        content = [
-            f"<p><strong>{escape(layer.words)}</strong></p>",
-            f"<ul>{advice}</ul>" if advice else "",
-            *(each.figure() for each in _views(layer, titled=False)),
-            f"<details><summary>As numbers</summary>{numbers}</details>",
-        ]
-        title = f"{layer.title}: {layer.cell}, {layer.units} units"
-        pieces.append(section(title, "\n".join(content)))
-    meanings = "".join(f"<li>{escape(sentence)}</li>" for sentence in _meanings(found))
+def as_page(*found: Laboratory) -> str:
+    """One page that fetches nothing, of one network or of several."""
+    pieces = list[str]()
+    for each in found:
+        pieces += [f"<h1>{escape(each.title)}</h1>", f'<p class="soft">{escape(_measured(each))}</p>']
+        pieces += map(_layer_section, each.layers)
+    meanings = "".join(
+        f"<li>{escape(said)}</li>" for said in dict.fromkeys(s for each in found for s in _meanings(each))
+    )
     pieces.append(section("What the numbers mean", f"<ul>{meanings}</ul>" if meanings else ""))
-    return page(f"{found.title}: gradients through time", pieces)
+    return page(f"{_named(found)}: gradients through time", pieces)
 
 
-def _views(layer: Layer, *, titled: bool = True) -> Iterator[View]:
+def _layer_section(layer: Layer) -> str:
+    advice = "".join(f"<li>{escape(remark)}</li>" for remark in _remarks(layer))
+    numbers = table_in_html(Table(*_table(layer))) + table_in_html(Table(*_gates(layer)))
+    content = [
+        f"<p><strong>{escape(layer.words)}</strong></p>",
+        f"<ul>{advice}</ul>" if advice else "",
+        *(each.figure() for each in _views(layer, titled=False)),
+        f"<details><summary>As numbers</summary>{numbers}</details>",
+    ]
+    return section(f"{layer.title}: {layer.cell}, {layer.units} units", "\n".join(content))
+
+
+def _views(layer: Layer, *, titled: bool = True, of: str = "") -> Iterator[View]:
     """What there is to see of one layer: curves over time, and of each gate the shares at its two ends."""
     title = f"Gradients of {layer.title}"
-    caption = f"{layer.title} ({layer.cell}): {layer.verdict}" if titled else ""
+    caption = f"{of}{layer.title} ({layer.cell}): {layer.verdict}" if titled else ""
     yield Lines(list(_panels(layer)), "t − T: steps before the last", title=title, caption=caption)
     if layer.gates:
         yield Distribution(

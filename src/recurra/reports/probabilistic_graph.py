@@ -6,19 +6,15 @@ Circles are random variables, shaded where they are given; diamonds are determin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
 from recurra.analysis.anatomy import Anatomy, UnrolledLevel
-from recurra.errors import ConfigError
-from recurra.reports.unrolled import AHEAD, DASHES, MARGIN, STEPS, Drawing, top_of
+from recurra.reports.unrolled import AHEAD, DASHES, MARGIN, STEPS, Drawing, top_of, write
 from recurra.tasks.task import Task
-from recurra.views.page import write_whole
-from recurra.views.png import as_png
 from recurra.views.scene import Circle, Colour, Label, Path, Scene, moved, width_of
-from recurra.views.svg import as_svg
 
 RADIUS, PITCH, ROW, APART = 20.0, 92.0, 84.0, 120.0
 """Pixels: of a node, between columns, between rows, between what reads and what writes."""
@@ -91,14 +87,9 @@ class Graph:
             self.edge(*ends, dashed=number == len(pairs) - 1, headless=headless)
 
 
-def draw(task: Task[Any, Any, Any], path: File) -> None:
-    """Write the picture to a file, .svg or .png."""
-    if path.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--graph {path}: the file must end in .svg or .png.")
-    if path.suffix == ".png":
-        as_png(path, picture(task))
-    else:
-        write_whole(path, as_svg(picture(task)))
+def draw(tasks: Mapping[str, Task[Any, Any, Any]], path: File) -> None:
+    """Write the picture of a run to a file, .svg or .png; of several, by their names, one below the other."""
+    write(path, {name: picture(task) for name, task in tasks.items()}, "--graph")
 
 
 def picture(task: Task[Any, Any, Any]) -> Scene:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ from recurra.errors import ConfigError
 from recurra.tasks.task import Task
 from recurra.views.page import write_whole
 from recurra.views.png import as_png
-from recurra.views.scene import Box, Colour, Label, Path, Scene, SceneShape, moved, width_of
+from recurra.views.scene import Box, Colour, Label, Path, Scene, SceneShape, moved, together, width_of
 from recurra.views.svg import as_svg
 
 STEPS = ("₁", "₂", "₃", "ₜ")
@@ -70,14 +70,32 @@ class Drawing:
         self.shapes.append(Path([one, (to_x, to_y), other], colour))
 
 
-def draw(task: Task[Any, Any, Any], path: File) -> None:
-    """Write the picture to a file, .svg or .png."""
+def draw(tasks: Mapping[str, Task[Any, Any, Any]], path: File) -> None:
+    """Write the picture of a run to a file, .svg or .png; of several, by their names, one below the other."""
+    write(path, {name: unrolled(task) for name, task in tasks.items()}, "--draw")
+
+
+def write(path: File, scenes: Mapping[str, Scene], option: str) -> None:
+    """Write one picture, or several by their names, one below the other."""
     if path.suffix not in (".svg", ".png"):
-        raise ConfigError(f"--draw {path}: the file must end in .svg or .png.")
+        raise ConfigError(f"{option} {path}: the file must end in .svg or .png.")
+    each = [scene if len(scenes) == 1 else named(name, scene) for name, scene in scenes.items()]
+    scene = each[0] if len(each) == 1 else together(each, 0.0)
     if path.suffix == ".png":
-        as_png(path, unrolled(task))
+        as_png(path, scene)
     else:
-        write_whole(path, as_svg(unrolled(task)))
+        write_whole(path, as_svg(scene))
+
+
+def named(name: str, scene: Scene) -> Scene:
+    """A picture with its name above it."""
+    head = Label(name, MARGIN, 22)
+    return Scene(
+        max(scene.width, 2 * MARGIN + width_of(name)),
+        scene.height + 26,
+        [head, *(moved(shape, 0, 26) for shape in scene.shapes)],
+        f"{name}: {scene.label}",
+    )
 
 
 def unrolled(task: Task[Any, Any, Any]) -> Scene:

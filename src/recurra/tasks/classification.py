@@ -627,7 +627,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
         """Gates and states while reading; of two texts with a reader each, one after the other. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if not self.is_paired or asked.several or len(stacks := self.stacks(asked.model)) < 2:
+        if not self.is_paired or len(stacks := self.stacks(asked.model)) < 2:
             return super().gates(asked)
         batch, texts = self.copies(asked)(1), self.texts(asked.example)
         paired = cast("Pairing", cast("Classifier", asked.model).encoders[0])
@@ -702,8 +702,6 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for the classes that are answered. (torch)"""
-        if asked.several:
-            raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
         if not self.reads and not (self.frames is not None and self.stacks(asked.model)):
             what = "a bag of words" if self.frames is None else "frames by convolutions"
             raise ConfigError(f"saliency needs a sequence of steps as input, but {asked.run} reads {what}.")

@@ -519,7 +519,10 @@ class LanguageModel(Task[Passage, "TextBatch", Scored]):
         logs = [[output.log_probabilities for output in way if output.log_probabilities is not None] for way in ways]
         means = [np.logaddexp.reduce(way, axis=0) - math.log(len(way)) for way in logs if way]
         each: NDArray[np.float64] = np.sum(means, axis=0)
-        return outputs[0]._replace(nats=-float(each.sum()), log_probabilities=each, readings=len(means))
+        follow = [output.following for output in outputs if output.following is not None]
+        following = np.logaddexp.reduce(follow, axis=0) - math.log(len(follow)) if follow else None
+        nats = -float(each.sum())
+        return outputs[0]._replace(nats=nats, log_probabilities=each, readings=len(means), following=following)
 
     def units(self) -> object:
         data = self.settings.data

@@ -210,7 +210,9 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         if model.training:
             most = self.settings.model.linear_start
             is_early = moment.progress < LINEAR_SHARE if most is None else moment.step < most
-            model.is_linear.fill_(is_early and moment.stalled < LINEAR_PATIENCE)
+            is_linear = is_early and moment.stalled < LINEAR_PATIENCE
+            model.is_linear.fill_(is_linear)
+            return Loss(*model.loss(batch), weight=self.settings.model.linear_rate if is_linear else 1.0)
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: StoryBatch, *, detail: bool = False) -> list[StoryOutput]:
@@ -291,8 +293,6 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
         """Gates of the cell while it read the question. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         model, batch = asked.model, self.copies(asked)(1)
         stacks = self.stacks(model)
         if not stacks:

@@ -351,8 +351,6 @@ class Seq2Seq(ToSequence[Pair]):
         """At which steps each token of the answer stands in the best alignment. (torch)"""
         from recurra.analysis.alignment import best_alignment_of
 
-        if asked.several:
-            raise ConfigError("each run of an ensemble has an alignment of its own: name one of them.")
         answer = self.chosen_answer(asked)
         if answer.alignment is None:
             raise DataError("the answer is empty, so there are no tokens to align.")
@@ -366,8 +364,6 @@ class Seq2Seq(ToSequence[Pair]):
 
     def probe(self, asked: Asked) -> Probe:
         """What speaks for each token of the answer. (torch)"""
-        if asked.several:
-            raise ConfigError("saliency is not available for an ensemble of runs: name one of them.")
         from recurra.models.steps import probe
 
         found = self.hypothesis(asked)

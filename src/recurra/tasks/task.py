@@ -576,20 +576,22 @@ class Task(ABC, Generic[Example, Batch, Output]):
     def stream(self, model: nn.Module, state: bytes | None = None) -> AnyStream:
         """What reads endless input element by element and answers after each, from a saved state too. (torch)"""
         from recurra.models.saved import fingerprint
-        from recurra.models.together import Together
+        from recurra.models.together import pairs_of
         from recurra.predictors.in_torch import InTorch
-        from recurra.predictors.streaming import Stream
+        from recurra.predictors.streaming import Reader, Stream
 
-        if isinstance(model, Together):
-            raise ConfigError(f"a stream is not available for an ensemble of {self.name} runs: name one of them.")
-        try:
-            predictor = self.predictor()
-        except ConfigError as error:
-            raise ConfigError(f"this run cannot read a stream, since it cannot be exported: {error}") from error
-        if (reason := predictor.refusal_of_streams(model)) is not None:
-            raise ConfigError(f"this run cannot read a stream: {reason}.")
-        device = next(model.parameters()).device
-        return Stream(self, predictor, InTorch(predictor.functions(model), device), fingerprint(model), state)
+        readers, pairs = list[Reader](), pairs_of(self, model)
+        for number, (task, network) in enumerate(pairs, 1):
+            which = f"run {number} of this ensemble" if len(pairs) > 1 else "this run"
+            try:
+                predictor = task.predictor()
+            except ConfigError as error:
+                raise ConfigError(f"{which} cannot read a stream, since it cannot be exported: {error}") from error
+            if (reason := predictor.refusal_of_streams(network)) is not None:
+                raise ConfigError(f"{which} cannot read a stream: {reason}.")
+            device = next(network.parameters()).device
+            readers.append(Reader(task, predictor, InTorch(predictor.functions(network), device)))
+        return Stream(readers, fingerprint(*(network for _, network in pairs)), state)
 
     def element(self, element: object, number: int) -> tuple[Example, Encoded]:
         """The element of a stream that has this number, as an example and as arrays; by default as `questions` asks."""
@@ -648,8 +650,6 @@ class Task(ABC, Generic[Example, Batch, Output]):
         """Gates and states of the first of `stacks` while it read. (torch)"""
         from recurra.analysis.gates import gates_of
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         stacks = self.stacks(asked.model)
         if not stacks:
             raise ConfigError(

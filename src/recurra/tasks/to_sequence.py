@@ -567,8 +567,6 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         from recurra.analysis.gates import gates_of_decoder
         from recurra.padding import fitted
 
-        if asked.several:
-            raise ConfigError("gates are not available for an ensemble of runs: name one of them.")
         kind = self.settings.model.decoder.kind
         if kind != "rnn":
             raise ConfigError(

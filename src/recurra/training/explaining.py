@@ -18,6 +18,7 @@ from recurra.text.visible import without_controls
 from recurra.training.answering import Answering
 from recurra.views.page import in_notebook, page, section, write_whole
 from recurra.views.view import View
+from recurra.views.viewer import view_of
 
 ENDINGS = (".html", ".svg", ".png")
 
@@ -122,11 +123,11 @@ def explain(
     given = given if isinstance(given, str) else "a data frame" if is_frame(given) else str(given)
     viewers = model.task.viewers()
     if show is not None:
-        return Explanation(model, asked, given, show, viewers[show].view(asked), alone=True)
+        return Explanation(model, asked, given, show, view_of(viewers, show, asked), alone=True)
     refusals: dict[str, RecurraError] = {}
-    for name, viewer in viewers.items():
+    for name in viewers:
         try:
-            return Explanation(model, asked, given, name, viewer.view(asked), alone=False)
+            return Explanation(model, asked, given, name, view_of(viewers, name, asked), alone=False)
         except RecurraError as error:
             refusals[name] = error
     for refusal in refusals.values():
@@ -146,9 +147,9 @@ def viewer_named(task: Task[Any, Any, Any], name: object, what: str) -> Viewer:
 def every(asked: Asked, viewers: Mapping[str, Viewer]) -> tuple[list[View], dict[str, str]]:
     """All that there is to see; and of the rest, by its name, why not."""
     views, missing = list[View](), dict[str, str]()
-    for name, viewer in viewers.items():
+    for name in viewers:
         try:
-            views.append(viewer.view(asked))
+            views.append(view_of(viewers, name, asked))
         except RecurraError as error:
             missing[name] = str(error)
     return views, missing
@@ -157,9 +158,9 @@ def every(asked: Asked, viewers: Mapping[str, Viewer]) -> tuple[list[View], dict
 def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
     """The numbers of some views by their names; and of the rest, by its name, why not."""
     views, missing = dict[str, Any](), dict[str, str]()
-    for name, viewer in viewers.items():
+    for name in viewers:
         try:
-            views[name] = viewer.view(asked).json()
+            views[name] = view_of(viewers, name, asked).json()
         except RecurraError as error:
             missing[name] = str(error)
     return {"views": views, "missing": missing}

@@ -44,7 +44,7 @@ SCHEDULES: dict[str, dict[str, float]] = {
     "cosine": {"end": 0.0},
     "inverse_sqrt": {},
     "plateau": {"factor": 0.5, "patience": 2, "least": 0.01},
-    "halving": {"times": 4},
+    "halving": {"times": 4, "after": 0.0},
 }
 """Each with its options and their defaults."""
 
@@ -158,7 +158,8 @@ class Schedule:
         cosine         end + (1 − end) (1 + cos πp) / 2
         inverse_sqrt   √(warmup / max(step, warmup))
         plateau        factor^k, k: how often `patience` validations went by without a better score
-        halving        (1/2)^⌊times · p⌋: the same for each of `times` parts of training
+        halving        (1/2)^⌊times · q⌋, q = (p − after)⁺ / (1 − after): the same for each of `times` parts of
+                       training, once the share `after` of it is over
 
     >>> Schedule("cosine", warmup=0).share(step=5, progress=0.5, plateaus=0)
     0.5
@@ -166,6 +167,9 @@ class Schedule:
 
     def __init__(self, part: Part, *, warmup: int) -> None:
         self.name, self.options = numbers(part, SCHEDULES, "training.schedule")
+        if not self.options.get("after", 0) < 1:
+            said = f"training.schedule.after must be below 1, but is {self.options['after']}."
+            raise SettingError(said, ("training", "schedule", "after"))
         self.warmup = warmup
 
     def share(self, step: int, progress: float, plateaus: int) -> float:
@@ -179,7 +183,8 @@ class Schedule:
             height = max(1, self.warmup)
             return warm * math.sqrt(height / max(step + 1, height))
         if self.name == "halving":
-            return float(warm * 0.5 ** math.floor(options["times"] * p))
+            over = max(0.0, p - options["after"]) / (1 - options["after"])
+            return float(warm * 0.5 ** math.floor(options["times"] * over))
         if self.name == "plateau":
             return float(warm * max(options["least"], options["factor"] ** plateaus))
         return warm

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import nn
 
@@ -36,7 +36,7 @@ from recurra.training.loading import EXPORT, MODEL, files_of_vocabulary, load_ta
 from recurra.training.own_code import FOLDER as OWN_CODE
 from recurra.training.run_names import folders
 from recurra.views.table import Table
-from recurra.views.viewer import Asked
+from recurra.views.viewer import Asked, Run
 
 SENTENCES_AHEAD = 1024
 """Sentences, at most, that are found in raw text before they are answered."""
@@ -207,8 +207,19 @@ class Trained(Answering):
             self._compiled.settle(self.task)
 
     def asked(self, example: Any) -> Asked:
-        combined = isinstance(self.model, Together)
-        return Asked(self.model, example, str(self.folder), several=bool(self.others), combined=combined)
+        return Asked(self.model, example, str(self.folder), runs=self.runs)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Of several runs that answer as one, each."""
+        if not self.others:
+            return ()
+        if isinstance(self.model, Together):
+            pairs = self.model.pairs
+        else:  # they write together
+            pairs = [(self.task, member) for member in cast(Any, self.model).members]
+        names = map(str, (self.folder, *self.others))
+        return tuple(Run(name, *pair) for name, pair in zip(names, pairs, strict=True))
 
     def apart(self) -> Trained:
         shared = {id(each): each for each in (*self.model.parameters(), *self.model.buffers())}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recurra.errors import ConfigError
+from recurra.errors import ConfigError, RecurraError
 
 if TYPE_CHECKING:
     from recurra.views.view import View
@@ -23,6 +24,14 @@ FORECAST = "Forecast and actual values"
 """Titles of views: the page shows them on tabs before the views are made."""
 
 
+class Run(NamedTuple):
+    """One of several runs that answer as one."""
+
+    name: str
+    task: Any
+    model: Any
+
+
 class Asked(NamedTuple):
     """A request to explain one answer: the input and the options."""
 
@@ -32,9 +41,8 @@ class Asked(NamedTuple):
     layer: int | None = None
     direction: str | None = None
     best: int = 1  # which of several answers
-    several: bool = False  # whether several runs answer as one
-    combined: bool = False  # whether they do so by their outputs: no single network can be looked into
-    exported: bool = False  # whether a program answers, which cannot be looked into either
+    runs: tuple[Run, ...] = ()  # of several that answer as one, each
+    exported: bool = False  # whether a program answers, which cannot be looked into
 
 
 class Viewer(NamedTuple):
@@ -47,12 +55,41 @@ class Viewer(NamedTuple):
     title: str = ""  # that of its views, on the tab of the page; without one the tab has the view's name
     layered: bool = False  # whether it is of one layer, which `Asked.layer` names; a report shows it once
     possible: bool = True  # whether answers of this run may have it: the page has no tab for one that `make` refuses
-    of_several: bool = False  # whether it shows an answer, not a network: combined runs and exported models have it too
+    of_several: bool = False  # whether it shows an answer, not a network: several runs have one, exported models too
 
     def view(self, asked: Asked) -> View:
         """What `make` gives; a ConfigError where there is no network to look into."""
-        if asked.combined and not self.of_several:
-            raise ConfigError("this view is not available for an ensemble of runs: name one of them.")
         if asked.exported and not self.of_several:
             raise ConfigError("this view is not available for an exported model: name the run that was exported.")
         return self.make(asked)
+
+
+def view_of(viewers: Mapping[str, Viewer], name: str, asked: Asked) -> View:
+    """The view of that name. Of several runs that answer as one, each has its own, where it shows a network.
+
+    A RecurraError says why there is none.
+    """
+    if not asked.runs or viewers[name].of_several:
+        return viewers[name].view(asked)
+    from recurra.views.several import Several
+
+    found: list[View] = []
+    refused: dict[str, RecurraError] = {}
+    for run in asked.runs:
+        own = asked._replace(model=run.model, run=run.name, runs=())
+        try:
+            view = run.task.viewers()[name].view(own) if name in run.task.viewers() else None
+        except RecurraError as error:
+            refused[run.name] = error
+            continue
+        if view is None:
+            refused[run.name] = ConfigError("it has no such view.")
+        else:
+            caption = ": ".join(filter(None, [run.name, view.caption]))
+            found.append(dataclasses.replace(view, title=run.name, caption=caption))
+    if not found:
+        first = next(iter(refused.values()))
+        raise type(first)("\n".join(f"{each}: {why}" for each, why in refused.items()))
+    missing = "".join(f" {each} has none: {why}" for each, why in refused.items())
+    about = f"Each run read the input and answered it by itself.{missing}"
+    return Several(found, title=viewers[name].title or name, about=about)
