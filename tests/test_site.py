@@ -53,7 +53,7 @@ def test_parts_of_your_own_and_estimators_have_references_too() -> None:
 def test_the_reference_has_what_a_class_inherits_its_properties_and_class_methods() -> None:
     text = SITE["reference"]()
     of_trained = {line for line in text.splitlines() if line.startswith("### Trained.")}
-    for name in ("predict", "evaluate", "explain", "plot_answer", "plot_training", "with_settings", "save", "cuts_text"):
+    for name in ("predict", "evaluate", "explain", "plot_answer", "plot_training", "with_settings", "save"):
         assert f"### Trained.{name}" in of_trained
     assert text.index("### Trained.predict\n") < text.index("### Trained.save\n"), "what is inherited comes first"
     assert "```python\ncuts_text: bool\n```" in text
@@ -69,9 +69,7 @@ def test_the_reference_leaves_out_what_only_recurra_calls() -> None:
     for name in SITE["INTERNAL"]["Trained"]:
         assert hasattr(Trained, name), "the list of what is left out names it"
         assert f"### Trained.{name}\n" not in text
-    called = re.findall(
-        r"\bmodel\.(\w+)\(", "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
-    )
+    called = re.findall(r"\bmodel\.(\w+)\(", "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md")))
     assert {name for name in called if name in SITE["INTERNAL"]["Trained"]} == set(), "the pages call it"
 
 
