@@ -2,11 +2,15 @@
 
     python benchmarks/fine_tuning.py                  # the base, then rum ady dut jpn, each trained in every way
     python benchmarks/fine_tuning.py dut --seeds 3
+    python benchmarks/fine_tuning.py --more-of ice    # one language: all its words, then the first 500 of them again
 
 Data are those of SIGMORPHON 2020, read from $RECURRA_DATA (../shared/data): 3,600 words of a language, of which a ninth
 one gives 100 to train on and 50 to validate on. The languages are told apart by a feature of the source, so that the
 ninth adds a feature beside its letters and phonemes. Word error rate (WER, greedy search) is measured on the 450 test
 words of the ninth language, and before and after on 50 test words of each of the eight. Everything runs on one core.
+
+--more-of trains a model of one language, and goes on with the first 500 of its words: in these, some of its symbols
+are missing, and a vocabulary that is built anew loses them.
 """
 
 from __future__ import annotations
@@ -25,6 +29,9 @@ import recurra
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data")) / "g2p_sigmorphon2020"
 BASE = ("arm", "bul", "fre", "geo", "gre", "hun", "ice", "vie")
 NINTH = ("rum", "ady", "dut", "jpn")
+
+FEW = 500
+"""Words with which --more-of goes on."""
 
 WORDS, VALID, TESTED = 100, 50, 50
 """Words of the ninth language to train on, to validate on, and test words of each of the eight."""
@@ -80,10 +87,14 @@ def main() -> None:
     arguments.add_argument("--ways", nargs="*", help="only ways that begin with these words")
     arguments.add_argument("--seeds", type=int, default=1, help="draws of the 100 words, each with a seed of training")
     arguments.add_argument("--out", help="keep the runs in this folder; a base that is there is not trained again")
+    arguments.add_argument("--more-of", metavar="LANGUAGE", help="go on with words of the language of the base itself")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as private:
         home = Path(options.out or private)
         home.mkdir(parents=True, exist_ok=True)
+        if options.more_of is not None:
+            gone_on(home, options.more_of, options.seeds)
+            return
         eight = [line for language in BASE for line in some(rows(language, "test"), TESTED, 0)]
         old = written(home / "eight.tsv", eight)
         base = home / "base"
@@ -110,6 +121,32 @@ def main() -> None:
         for way, means in found.items():
             new, forgotten = (statistics.fmean(each) for each in zip(*means, strict=True))
             print(f"{'':6}{way:36}{new:>8.1%}{'–' if WAYS[way] is None else f'{forgotten:.1%}':>14}")
+
+
+def gone_on(home: Path, language: str, seeds: int) -> None:
+    """WER of a language on its test words, before and after training with a few of its own words again."""
+    train, valid, test = (written(home / f"{part}.tsv", rows(language, part)) for part in ("train", "valid", "test"))
+    few = written(home / "few.tsv", rows(language, "train")[:FEW])
+    print(f"{language:45}{'symbols':>8}{'WER':>8}   on {len(rows(language, 'test'))} test words, {seeds} seeds")
+    for way, settings in (("all words", None), *WAYS.items()):
+        if way != "all words" and (settings is None or not way.startswith("vocabulary")):
+            continue
+        found = list[tuple[int, float]]()
+        for seed in range(1, seeds + 1):
+            base, run = home / f"{language}.{seed}", home / f"{language}.{seed}.{way.replace(' ', '_')}"
+            if settings is None:
+                given: dict[str, object] = {**SETTINGS, **LONG, "training.seed": seed}
+                run = base
+            else:
+                given = {**SETTINGS, **SHORT, "training.seed": seed, **settings}
+            if not (run / "summary.json").exists():
+                data, start = (few, base) if settings is not None else (train, None)
+                recurra.train("seq2seq", train=data, valid=valid, out=run, settings=given, start_from=start)
+            symbols = len(recurra.load(run, device="cpu").task.texts.target.vocabulary)
+            found.append((symbols, wer(run, test)))
+        errors = [error for _, error in found]
+        each = ", ".join(f"{error:.1%}" for error in errors)
+        print(f"{way:45}{found[0][0]:8}{statistics.fmean(errors):8.1%}   {each}", flush=True)
 
 
 def tuned(

@@ -19,7 +19,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
@@ -187,9 +190,10 @@ def reference(module: str = "recurra") -> str:
         if not (inspect.isclass(value) or inspect.isfunction(value)):
             continue
         parts += [f"## {name}\n", f"```python\n{declared(name, value)}\n```\n", prose(inspect.getdoc(value) or "")]
-        for of, member in methods(value):
+        for of, member in members(value, package.__all__):
             parts += [f"### {name}.{of}\n", f"```python\n{declared(of, member)}\n```\n"]
-            parts += [prose(inspect.getdoc(member) or "")]
+            parts += [prose(inspect.getdoc(unwrapped(member)) or "")]
+        parts += inherited(value, package.__all__)
     return "\n".join(parts)
 
 
@@ -200,18 +204,30 @@ def declared(name: str, value: object) -> str:
     >>> declared("add", add)
     "add(a: int, b: str = 'x') -> int"
     """
+    before = f"@{type(value).__name__}\n" if isinstance(value, classmethod | staticmethod) else ""
+    function = unwrapped(value)
     try:
-        signature = inspect.signature(value)  # type: ignore[arg-type]
+        signature = inspect.signature(function)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return name
+    if isinstance(value, property | cached_property):
+        kind = signature.return_annotation
+        return name if kind is signature.empty else f"{name}: {kind if isinstance(kind, str) else kind.__name__}"
+    if inspect.isclass(value):
+        signature = signature.replace(return_annotation=signature.empty)
+    elif inspect.isfunction(function):  # what the instance or the class itself is called stands before the dot
+        names = list(signature.parameters)
+        if names[:1] in (["self"], ["cls"]):
+            signature = signature.replace(parameters=[signature.parameters[each] for each in names[1:]])
 
     def plain(text: str) -> str:
+        text = re.sub(r"<function \S+ at 0x[0-9a-f]+>", "…", text)
         text = re.sub(r"ForwardRef\((['\"])(.*?)\1(?:, module=[^)]*)?\)", r"\2", text)
         return re.sub(r"(: |-> )(['\"])(.*?)\2(?=$| = |[,)])", r"\1\3", text)
 
     whole = plain(f"{name}{signature}")
     if len(whole) <= LINE:
-        return whole
+        return before + whole
     *_, end = plain(str(signature.replace(parameters=[]))).partition(")")
     lines, kinds = list[str](), set[object]()
     for each in signature.parameters.values():
@@ -219,18 +235,60 @@ def declared(name: str, value: object) -> str:
             lines.append("    *,")
         kinds.add(each.kind)
         lines.append(f"    {plain(str(each))},")
-    return "\n".join([f"{name}(", *lines, f"){end}"])
+    return before + "\n".join([f"{name}(", *lines, f"){end}"])
 
 
-def methods(value: object) -> list[tuple[str, object]]:
-    """The public methods that a class defines itself."""
+def members(value: object, described: Sequence[str] = ()) -> list[tuple[str, object]]:
+    """The public methods and properties of a class, also those of its bases in recurra, which come first.
+
+    Not those of bases whose names are `described` on the same page, and none that only other parts of recurra call.
+
+    >>> class Base:
+    ...     def scores(self): "What it reached."
+    ...     def _told(self): ...
+    >>> Base.__module__ = "recurra.somewhere"
+    >>> class Run(Base):
+    ...     @property
+    ...     def name(self) -> str: "Its name."
+    >>> Run.__module__ = "recurra.somewhere"
+    >>> [name for name, _ in members(Run)], [name for name, _ in members(Run, ["Base"])]
+    (['scores', 'name'], ['name'])
+    """
     if not inspect.isclass(value):
         return []
-    return [
-        (name, member)
-        for name, member in vars(value).items()
-        if not name.startswith("_") and inspect.isfunction(member)
-    ]
+    found: dict[str, object] = {}
+    internal = {"extra_repr", *INTERNAL.get(value.__name__, ())}
+    for each in reversed(value.__mro__):
+        if not each.__module__.startswith("recurra") or (each is not value and each.__name__ in described):
+            continue
+        for name, member in vars(each).items():
+            if isinstance(member, DESCRIBED) and not name.startswith("_") and name not in internal:
+                found[name] = member
+    return [(name, member) for name, member in found.items() if inspect.getdoc(unwrapped(member))]
+
+
+def inherited(value: object, described: Sequence[str]) -> list[str]:
+    """A line for each base that brings methods of its own: one of this page, or of scikit-learn."""
+    lines = []
+    for each in value.__mro__[1:] if inspect.isclass(value) else ():
+        of_sklearn = each.__module__.startswith("sklearn") and not each.__name__.startswith("_")
+        if not (of_sklearn or (each.__module__.startswith("recurra") and each.__name__ in described)):
+            continue
+        names = [name for name in vars(each) if not name.startswith("_") and isinstance(vars(each)[name], DESCRIBED)]
+        names = [f"`{name}`" for name in names if getattr(value, name) is getattr(each, name)]
+        if names:
+            of = f"`sklearn.base.{each.__name__}`" if of_sklearn else f"[{each.__name__}](#{each.__name__.lower()})"
+            lines.append(f"From {of}: {', '.join(names)}.\n")
+    return lines
+
+
+def unwrapped(member: object) -> object:
+    """The function that a class method, a static method or a property holds."""
+    if isinstance(member, classmethod | staticmethod):
+        return member.__func__
+    if isinstance(member, property):
+        return member.fget
+    return member.func if isinstance(member, cached_property) else member
 
 
 def prose(docstring: str) -> str:
@@ -249,6 +307,16 @@ def prose(docstring: str) -> str:
             blocks.append(re.sub(r"([*_<>])", r"\\\1", block) if "`" not in block else block)
     return "\n\n".join(blocks) + "\n"
 
+
+DESCRIBED = (FunctionType, classmethod, staticmethod, property, cached_property)
+
+INTERNAL = {
+    "Trained": {
+        *("answers", "apart", "changed", "check_used", "cut", "header_in", "measure", "origins", "outputs", "prepare"),
+        *("printed_raw", "record_beside", "searching", "to_score", "with_task", "writer"),
+    },
+}
+"""Of classes that users meet, what only other parts of recurra call."""
 
 LINE = 100
 """Letters of a signature that stand in one line."""

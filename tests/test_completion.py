@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import select
+import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +28,98 @@ echo "${COMPREPLY[*]}"
 """
 
 
+STARTED = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+}
+PLACE = {"bash": "completions/recurra", "zsh": "functions/_recurra"}
+"""Where each shell looks for the script."""
+
+BEFORE = {
+    "bash": "bind 'set bell-style none'; source completions/recurra",
+    "zsh": "fpath=($PWD/functions $fpath); autoload -Uz compinit; compinit -u -D; unsetopt BEEP; "
+    "zstyle ':completion:*' insert-tab false",
+}
+"""What a shell does first: no bells, and in zsh tabs complete also where more was typed behind them already."""
+
+
+class Typed:
+    """A shell at a terminal of its own, in which somebody types."""
+
+    def __init__(self, shell: str, folder: Path) -> None:
+        # On macOS and Windows there may be neither; there the fixture has skipped before.
+        import pty
+
+        self.terminal, inside = pty.openpty()
+        environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "PS1": "", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+        ends: Any = {"stdin": inside, "stdout": inside, "stderr": inside}
+        self.process = subprocess.Popen(STARTED[shell], cwd=folder, env=environment, start_new_session=True, **ends)
+        os.close(inside)
+        self.type("recurra() { printf 'given'; printf '<%s>' \"$@\"; printf '\\n'; }\n")
+        self.type(f"{BEFORE[shell]}\nprintf 'rea''dy\\n'\n")
+        self.until("ready\\r?\\n")
+
+    def type(self, keys: str) -> None:
+        os.write(self.terminal, keys.encode())
+
+    def until(self, pattern: str, seconds: float = 20) -> str:
+        """What the terminal shows, once it shows a pattern."""
+        shown, end = "", time.monotonic() + seconds
+        while re.search(pattern, shown) is None:
+            ready, _, _ = select.select([self.terminal], [], [], max(0.0, end - time.monotonic()))
+            assert ready, f"{pattern!r} was never shown, but: {shown!r}"
+            shown += os.read(self.terminal, 65536).decode("utf-8", "replace")
+        return shown
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.terminal)
+
+
+def printed(shell: str) -> str:
+    """What `recurra --print-completion SHELL` prints."""
+    command = [sys.executable, "-c", "import sys; from recurra.cli import main; sys.exit(main())"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [*command, "--print-completion", shell], check=True, capture_output=True, text=True, env=environment
+    ).stdout
+
+
+@pytest.fixture(scope="module", params=list(STARTED))
+def typed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Typed]:
+    pytest.importorskip("shtab")
+    pytest.importorskip("pty", reason="there are no terminals to type in")
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "pairs.tsv").touch()
+    (folder / "runs").mkdir()
+    script = folder / PLACE[request.param]
+    script.parent.mkdir()
+    script.write_text(printed(request.param))
+    shell = Typed(request.param, folder)
+    yield shell
+    shell.close()
+
+
+@pytest.mark.parametrize(
+    ("keys", "given"),
+    [
+        ("recurra train tagging --set model.hid\t32 --dr\t\n", "<train><tagging><--set><model.hidden=32><--dry-run>"),
+        ("recurra predict runs --set decoding.temp\t0.5\n", "<predict><runs><--set><decoding.temperature=0.5>"),
+        ("recurra train tagging --set model.hid\t8 --train pai\t\n",
+         "<train><tagging><--set><model.hidden=8><--train><pairs.tsv>"),
+        ("recurra unpa\tpai\t\n", "<unpack><pairs.tsv>"),
+    ],
+)  # fmt: skip
+def test_a_value_is_typed_right_after_a_setting_and_a_blank_follows_anything_else(
+    typed: Typed, keys: str, given: str
+) -> None:
+    typed.type(keys)
+    assert f"given{given}\r" in typed.until("given<.*>\r?\n")
+
+
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The script for bash, in a folder with a file and a folder."""
@@ -29,12 +127,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
     (folder / "pairs.tsv").touch()
     (folder / "runs").mkdir()
-    command = [sys.executable, "-c", "import sys; from recurra.cli import main; sys.exit(main())"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    text = subprocess.run(
-        [*command, "--print-completion", "bash"], check=True, capture_output=True, text=True, env=environment
-    ).stdout
-    (folder / "script").write_text(text)
+    (folder / "script").write_text(printed("bash"))
     return folder
 
 

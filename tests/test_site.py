@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -47,6 +48,47 @@ def test_parts_of_your_own_and_estimators_have_references_too() -> None:
     assert text.startswith("# recurra.extend\n")
     assert "\n## Wrapper\n" in text
     assert "\n## HeatMap\n" in text
+
+
+def test_the_reference_has_what_a_class_inherits_its_properties_and_class_methods() -> None:
+    text = SITE["reference"]()
+    of_trained = {line for line in text.splitlines() if line.startswith("### Trained.")}
+    for name in ("predict", "evaluate", "explain", "plot_answer", "plot_training", "with_settings", "save"):
+        assert f"### Trained.{name}" in of_trained
+    assert text.index("### Trained.predict\n") < text.index("### Trained.save\n"), "what is inherited comes first"
+    assert "```python\ncuts_text: bool\n```" in text
+    assert "```python\n@classmethod\nfull(values: Tensor) -> Padded\n```" in text
+    assert text.partition("### Recurrent.step\n")[2].startswith("\n```python\nstep(\n    x: Tensor,\n")
+    assert " at 0x" not in text, "functions that are defaults have no addresses"
+
+
+def test_the_reference_leaves_out_what_only_recurra_calls() -> None:
+    from recurra import Trained
+
+    text = SITE["reference"]()
+    for name in SITE["INTERNAL"]["Trained"]:
+        assert hasattr(Trained, name), "the list of what is left out names it"
+        assert f"### Trained.{name}\n" not in text
+    called = re.findall(r"\bmodel\.(\w+)\(", "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md")))
+    assert {name for name in called if name in SITE["INTERNAL"]["Trained"]} == set(), "the pages call it"
+
+
+def test_methods_of_a_base_on_the_same_page_are_named_once_with_a_link() -> None:
+    text = SITE["reference"]("recurra.extend")
+    assert "### View.write\n" in text
+    assert "### HeatMap.write\n" not in text
+    of_heat_maps = text.partition("\n## HeatMap\n")[2].partition("\n## ")[0]
+    [line] = [line for line in of_heat_maps.splitlines() if line.startswith("From ")]
+    assert line.startswith("From [View](#view): ")
+    assert "`write`" in line
+    assert "`json`" not in line, "it has its own"
+
+
+def test_what_estimators_have_of_scikit_learn_is_named() -> None:
+    pytest.importorskip("sklearn")
+    text = SITE["reference"]("recurra.sklearn").partition("\n## RecurrentClassifier\n")[2].partition("\n## ")[0]
+    assert "From `sklearn.base.ClassifierMixin`: `score`." in text
+    assert "`get_params`" in text
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,17 @@ TASKS = {
 SECTIONS = {"train": (), "sweep": (), "config": (), "evaluate": ("evaluation",), "compare": ("evaluation",)}
 """What --set of a command can change: sections of a run's settings; () for all of them."""
 
+IN_BASH = """\
+# The value of a setting follows its name without a blank.
+_recurra() {
+  _shtab_recurra "$@"
+  [[ ${#COMPREPLY[@]} == 1 && "${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
+}
+
+complete -o bashdefault -F _recurra recurra
+"""
+
 FOLDERS = ("RUN", "DIR", "FOLDER", "SWEEP")
 FILES = ("FILE", "DATA", "GOLD", "PREDICTED", "INPUT", "CONFIG", "WHAT")
 
@@ -53,11 +64,25 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
         raise ConfigError(
             "--print-completion needs shtab, which is not installed: pip install 'recurra[completion]'."
         ) from None
+    functions = list[str]()
     for command, sub in commands_of(parser).items():
         for action in sub._actions:
             completed_by(action, command, shtab)
-    script: str = shtab.complete(parser, shell)
-    return script
+            if shell == "zsh" and "--set" in action.option_strings:
+                functions.append(in_zsh(command, list(action.choices or ())))
+                action.choices = None
+                action.complete = {"zsh": f"_recurra_settings_{command}"}  # type: ignore[attr-defined]
+    script: str = shtab.complete(parser, shell, preamble={"zsh": "\n".join(functions)})
+    return f"{script}\n{IN_BASH}" if shell == "bash" else script
+
+
+def in_zsh(command: str, settings: Sequence[str]) -> str:
+    """A function of zsh that offers settings, and adds no blank after the one that is taken: its value follows.
+
+    >>> print(in_zsh("predict", ["decoding.best=", "decoding.width="]))
+    _recurra_settings_predict() { compadd "$@" -S '' - decoding.best= decoding.width= }
+    """
+    return f"_recurra_settings_{command}() {{ compadd \"$@\" -S '' - {' '.join(settings)} }}"
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
