@@ -267,7 +267,8 @@ def test_a_count_that_went_through_float32_is_still_that_count() -> None:
     density = Poisson(2, 1)
     density.unit.fill_(7.3)
     counts = torch.arange(1000.0)
-    assert torch.equal(density.counts_of((counts / 7.3).unsqueeze(1)).squeeze(1), counts.double())
+    features = torch.zeros(1000, 2)
+    assert torch.equal(density.counts_of(features, (counts / 7.3).unsqueeze(1)).squeeze(1), counts.double())
 
 
 def test_the_unit_of_counts_stays_exact_when_weights_become_others() -> None:

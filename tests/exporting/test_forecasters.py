@@ -89,5 +89,7 @@ def test_what_needs_the_run_is_said(runs: Path, tmp_path: Path, capsys: pytest.C
 def test_a_density_whose_quantiles_are_searched_for_is_refused(runs: Path, tmp_path: Path) -> None:
     settings = {**FEW, **TABLE, "model.output": "student_t", "training.steps": 1}
     recurra.train("forecasting", train=str(runs / "train.csv"), out=tmp_path / "run", settings=settings)
-    with pytest.raises(NotExportable, match="this model cannot be exported: in `forecast`"):
+    with pytest.raises(
+        NotExportable, match=r"`forecast`, the density StudentT needs log Γ and a search .*'log_normal'"
+    ):
         export(tmp_path / "run", tmp_path / "exported")

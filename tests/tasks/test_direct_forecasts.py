@@ -234,7 +234,7 @@ def test_what_is_fed_back_is_recursive(tmp_path: Path, setting: str, wanted: str
 
 
 @pytest.mark.parametrize(
-    "setting", ["data.difference=true", "model.direction=backward", "model.output=poisson", "decoding.paths=5"]
+    "setting", ["data.difference=true", "model.direction=backward", "model.output=bernoulli", "decoding.paths=5"]
 )
 def test_direct_forecasts_refuse_what_is_of_steps_fed_back(tmp_path: Path, setting: str) -> None:
     name = setting.partition("=")[0].replace(".", r"\.")

@@ -514,12 +514,18 @@ class ForecastingSettings:
             self._check_at_once(output)
 
     def _check_at_once(self, output: str | None) -> None:
-        """Refuse what belongs to steps that are fed back."""
+        """Refuse what belongs to steps that are fed back, and logarithms of what is not shifted."""
+        if self.data.log and output in (*COUNTS, *POSITIVE):
+            raise SettingError(
+                f"data.log = true predicts logarithms, but model.output = '{output}' is a density of "
+                f"{'counts' if output in COUNTS else 'positive values'} themselves. Leave data.log out.",
+                ("data", "log"),
+            )
         given = {
             ("data", "frames"): self.data.frames is not None,
             ("data", "difference"): self.data.difference,
             ("model", "direction"): self.model.direction == "backward",
-            ("model", "output"): output in (*COUNTS, *POSITIVE, "bernoulli"),
+            ("model", "output"): output == "bernoulli",
             ("training", "forcing"): Forcing.of(self.training.forcing) != Forcing(),
             ("decoding", "paths"): self.decoding.paths > 0,
             ("evaluation", "paths"): self.evaluation.paths > 0,

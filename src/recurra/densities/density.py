@@ -104,6 +104,17 @@ class Density(nn.Module, ABC):
             found = found + pinball(self.quantile(features, share), values, share)
         return 2 * found / LEVELS
 
+    def with_base(self, features: Tensor, base: Tensor) -> tuple[Tensor, Tensor | float]:
+        """Features (..., F) that know a base (..., d), and what is to be added to all that is said of them.
+
+        x ~ base + density(h); a density of values that are not below 0 takes the base in, and nothing is added.
+        """
+        return features, base
+
+    def with_unit(self, features: Tensor, unit: Tensor) -> Tensor:
+        """Features (B, ..., F) of rows each of which has units of its own, (B, d); only counts need to know them."""
+        return features
+
     def measured_in(self, unit: Sequence[float]) -> Self:
         """The density, told in which units its scaled values are; only counts need to know. Fewer are repeated."""
         return self

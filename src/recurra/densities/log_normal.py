@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, special
 
 from recurra.densities.density import Density
@@ -16,6 +17,9 @@ FARTHEST = 30.0
 LARGEST = 3.0
 """log σ², at most: with more, the mean would be beyond any number."""
 
+LEAST_BASE = 0.01
+"""The smallest base, for values that are 1 on average."""
+
 SMALLEST = 1e-30
 """Stands for a value of 0, which has no logarithm."""
 
@@ -23,7 +27,7 @@ SMALLEST = 1e-30
 class LogNormal(Density):
     """log x is normal, with a mean and a variance of its own at each step.
 
-        μ       = W_μ h + b_μ,                     kept between −30 and 30
+        μ       = W_μ h + b_μ + log max(a, 0.01),  kept between −30 and 30; a is a base, or else 1
         log σ²  = W_σ h + b_σ,                     kept between −12 and 3
         z       = (log x − μ) / σ
         −log p  = ½ (log 2π + log σ² + z²) + log x,     summed over the values
@@ -43,9 +47,16 @@ class LogNormal(Density):
         super().__init__(input_size, size)
         self.readout = readout(input_size, 2 * size)
 
+    def with_base(self, features: Tensor, base: Tensor) -> tuple[Tensor, Tensor | float]:
+        """Features with the logarithm of the base behind them: the median starts there, and stays above 0."""
+        return torch.cat([features, base.clamp_min(LEAST_BASE).log().to(features.dtype)], dim=-1), 0.0
+
     def parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """The mean of log x and the logarithm of its variance."""
-        mean, log_variance = self.readout(features).chunk(2, dim=-1)
+        h, start = features[..., : self.input_size], features[..., self.input_size :]
+        mean, log_variance = self.readout(h).chunk(2, dim=-1)
+        if start.shape[-1]:
+            mean = mean + start
         return mean.clamp(-FARTHEST, FARTHEST), log_variance.clamp(-WIDEST, LARGEST)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from recurra.densities.counting import Counting
 from recurra.densities.incomplete_beta import incomplete_beta
-from recurra.densities.poisson import RAREST
 from recurra.heads.head import readout
 
 WIDEST = 12.0
@@ -20,7 +19,7 @@ WIDEST = 12.0
 class NegativeBinomial(Counting):
     """A mean and a shape of its own for each value at each step; the smaller the shape r, the wider.
 
-        m       = s (softplus(W_m h + b_m) + 10⁻⁶),       s the unit of the column
+        m       = s (softplus(W_m h + b_m + a) + 10⁻⁶),   s the unit of the column or series, a of a base, else 0
         log r   = W_r h + b_r,                            kept between −12 and 12
         p       = r / (r + m)
         −log p  = log Γ(r) + log k! − log Γ(k + r) + r log(1 + m/r) + k log(1 + r/m),    summed over the values
@@ -42,31 +41,29 @@ class NegativeBinomial(Counting):
 
     def parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the shape, in float64."""
-        mean, log_shape = self.readout(features).double().chunk(2, dim=-1)
-        return self.unit * (functional.softplus(mean) + RAREST), log_shape.clamp(-WIDEST, WIDEST).exp()
+        h, start, unit = self.parted(features)
+        mean, log_shape = self.readout(h).double().chunk(2, dim=-1)
+        return self.mean_of(mean, start, unit), log_shape.clamp(-WIDEST, WIDEST).exp()
 
-    def rate(self, features: Tensor) -> Tensor:
-        return self.parts(features)[0]
-
-    def spread(self, features: Tensor) -> Tensor:
-        m, r = self.parts(features)
+    def spread(self, *parts: Tensor) -> Tensor:
+        m, r = parts
         return (m + m.square() / r).sqrt()
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
         m, r = self.parts(features)
-        return _cost(self.counts_of(targets), m, r).to(targets.dtype)
+        return _cost(self.counts_of(features, targets), m, r).to(targets.dtype)
 
-    def counts_below(self, features: Tensor, counts: Tensor) -> Tensor:
-        return _below(counts, *self.parts(features))
+    def below(self, counts: Tensor, *parts: Tensor) -> Tensor:
+        return _below(counts, *parts)
 
     @torch.no_grad()
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
-        (m, r), k = self.parts(features), self.counts_of(values)
+        (m, r), k = self.parts(features), self.counts_of(features, values)
         # F of shape r + 1 at the same p, whose mean is m (r + 1)/r.
         later = _below(k.floor() - 1, m * (r + 1) / r, r + 1)
         p = r / (r + m)
         found = k * (2 * _below(k.floor(), m, r) - 1) - m * (2 * later - 1) - m / p * _hypergeometric(r, m)
-        return (found / self.unit).to(values.dtype)
+        return (found / self.parted(features)[2]).to(values.dtype)
 
 
 def _cost(k: Tensor, m: Tensor, r: Tensor) -> Tensor:

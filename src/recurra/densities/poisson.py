@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, special
-from torch.nn import functional
 
 from recurra.densities.counting import Counting
 from recurra.heads.head import readout
-
-RAREST = 1e-6
-"""The smallest rate, in units."""
 
 
 class Poisson(Counting):
     """A rate of its own for each value at each step.
 
-        λ       = s (softplus(W h + b) + 10⁻⁶),          s the unit of the column
+        λ       = s (softplus(W h + b + a) + 10⁻⁶),      s the unit of the column or series, a of a base, else 0
         −log p  = λ − k log λ + log k!,                   summed over the values
 
     Mean and variance are λ. cdf(k) = Q(k + 1, λ), the regularised upper incomplete gamma function, and
@@ -33,24 +29,25 @@ class Poisson(Counting):
         super().__init__(input_size, size)
         self.readout = readout(input_size, size)
 
-    def rate(self, features: Tensor) -> Tensor:
-        o: Tensor = self.readout(features).double()
-        return self.unit * (functional.softplus(o) + RAREST)
+    def parts(self, features: Tensor) -> tuple[Tensor, ...]:
+        h, start, unit = self.parted(features)
+        return (self.mean_of(self.readout(h), start, unit),)
 
-    def spread(self, features: Tensor) -> Tensor:
-        return self.rate(features).sqrt()
+    def spread(self, *parts: Tensor) -> Tensor:
+        return parts[0].sqrt()
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
-        rate, k = self.rate(features), self.counts_of(targets)
+        rate, k = self.rate(features), self.counts_of(features, targets)
         return (rate - k * rate.log() + torch.lgamma(k + 1)).to(targets.dtype)
 
-    def counts_below(self, features: Tensor, counts: Tensor) -> Tensor:
-        found = special.gammaincc(counts.clamp_min(0) + 1, self.rate(features))
+    def below(self, counts: Tensor, *parts: Tensor) -> Tensor:
+        found = special.gammaincc(counts.clamp_min(0) + 1, parts[0])
         return found.masked_fill(counts < 0, 0.0)
 
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
-        rate, k = self.rate(features), self.counts_of(values)
+        rate, k = self.rate(features), self.counts_of(features, values)
         below = self.counts_below(features, k.floor())
         p = (k.floor() * rate.log() - rate - torch.lgamma(k.floor() + 1)).exp()
         bessel = special.i0e(2 * rate) + special.i1e(2 * rate)
-        return (((k - rate) * (2 * below - 1) + 2 * rate * p - rate * bessel) / self.unit).to(values.dtype)
+        score = (k - rate) * (2 * below - 1) + 2 * rate * p - rate * bessel
+        return (score / self.parted(features)[2]).to(values.dtype)

@@ -39,6 +39,7 @@ class Beside(NamedTuple):
     past: Tensor | None = None  # (B, T, p)
     static_numbers: Tensor | None = None  # (B, s)
     static_names: Tensor | None = None  # (B, c)
+    unit: Tensor | None = None  # (B, d): of counts, how many a value of 1 stands for
 
     def chosen(self, rows: Tensor) -> Beside:
         """The same of some rows."""
@@ -113,4 +114,4 @@ class Covariates(nn.Module):
             past = torch.cat([past[:, :, : past.shape[2] - self.masks], torch.zeros_like(past[:, :, : self.masks])], 2)
             past = past.expand(-1, max(1, count), -1)
         numbers, names = (None if each is None else each[rows] for each in (beside.static_numbers, beside.static_names))
-        return Beside(future, past, numbers, names)
+        return Beside(future, past, numbers, names, None if beside.unit is None else beside.unit[rows])

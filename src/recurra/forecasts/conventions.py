@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
-from recurra.config.forecasting import POINTS, WITHOUT_LOG_P
+from recurra.config.forecasting import COUNTS, POINTS, WITHOUT_LOG_P
 from recurra.config.frequency import IRREGULAR
 from recurra.data.normal import Normal
 from recurra.data.store import Encoded
@@ -61,6 +61,11 @@ class Conventions:
     def reads_gaps(self) -> bool:
         """Whether the network is given which values were observed, and the time between steps. (torch)"""
         return reads_gaps_in(self.settings)
+
+    @property
+    def tells_unit(self) -> bool:
+        """Whether the density is told how each series is scaled: of counts, if each is by itself."""
+        return self.facts.by_series and name_of(self.output) in COUNTS
 
     @property
     def from_nothing(self) -> bool:
@@ -125,13 +130,16 @@ class Conventions:
         if len(values) == 0:
             values, known = np.zeros((0, self.size)), np.zeros((0, self.size), bool)
         self._check_values(values, example.place)
+        unit = self.unit_of(example)
         found = {
             # What was never known is the mean.
-            "values": np.nan_to_num(self.unit_of(example).scaled(values)).astype(np.float32),
+            "values": np.nan_to_num(unit.scaled(values)).astype(np.float32),
             "known": compared(known, difference=self.settings.data.difference),
             "place": np.array([example.file, example.line], np.int64),
             **encoded(example, self.data, self.facts, self.horizon),
         }
+        if self.tells_unit:
+            found["unit"] = unit.scale.spread
         return found | {"gaps": self._gaps(example, known)} if self.reads_gaps else found
 
     def _check_values(self, values: NDArray[np.float64], place: str) -> None:

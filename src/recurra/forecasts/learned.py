@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from recurra.config import ForecastingSettings
-from recurra.config.forecasting import COUNTS
 from recurra.data.normal import Normal
 from recurra.errors import DataError
 from recurra.forecasts.conventions import in_order_of
@@ -65,8 +64,7 @@ def learned(settings: ForecastingSettings) -> Learned:
     if data.shares is not None:  # a file goes on with all that is there, held out or not
         for steps in sequences([data.train] if isinstance(data.train, str) else data.train, data):
             facts.end(steps)
-    # The density of a count must know its unit, which is one for all series.
-    return Learned(scale, is_binary, facts.finished(scale, is_binary=is_binary or output in COUNTS))
+    return Learned(scale, is_binary, facts.finished(scale, is_binary=is_binary))
 
 
 def _check(steps: Steps, output: str | None, *, log: bool) -> None:

@@ -63,6 +63,7 @@ def cut_out(
         ahead = row * horizon
         found["future"] = store.spans("future", first + ahead, last + ahead + horizon)
     widths = {"place": 2, "static_numbers": has.static, "static_names": len(has.categories)}
+    widths["unit"] = conventions.size if conventions.tells_unit else 0
     found |= {name: store.spans(name, width * row, width * (row + 1)) for name, width in widths.items() if width}
     if isinstance(chosen, OriginsWindow):
         one = np.ones(len(numbers), np.int64)

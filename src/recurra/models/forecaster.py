@@ -158,7 +158,23 @@ class Forecaster(nn.Module):
     ) -> tuple[Padded, States]:
         """(B, T, H): what the density sees after each step from `start` on, and the states after the last."""
         outputs, states = self.stack(self._inputs(x, beside, start), states)
-        return self.drop(outputs), states
+        return self._told(self.drop(outputs), beside), states
+
+    def _told(self, features: Padded, beside: Beside | None) -> Padded:
+        """Features (B, T, F) with the unit of each row, where the density is made of them and needs to know it."""
+        if self.direct is not None:
+            return features
+        return Padded(self._with_unit(features.values, beside), features.lengths)
+
+    def _with_unit(self, features: Tensor, beside: Beside | None) -> Tensor:
+        if beside is None or beside.unit is None:
+            return features
+        return self.density.with_unit(features, beside.unit)
+
+    def placed(self, features: Tensor, base: Tensor, beside: Beside | None) -> tuple[Tensor, Tensor | float]:
+        """What the density of steps ahead is made of, and what is added to what it says."""
+        features, rest = self.density.with_base(features, base)
+        return self._with_unit(features, beside), rest
 
     def read_states(
         self, x: Padded, states: States | None, beside: Beside | None = None, *, start: int = 0
@@ -169,12 +185,14 @@ class Forecaster(nn.Module):
             assert self.recurrent is not None
             outputs, every = self.recurrent(inputs, states, every=True)
             last = chosen_states(every, lambda field: field[:, -1])
-            return self.drop(outputs), last, lambda row, at: chosen_states(every, lambda field: field[row, at])
+            told = self._told(self.drop(outputs), beside)
+            return told, last, lambda row, at: chosen_states(every, lambda field: field[row, at])
         transformer, before = self.transformer, states
         reading = transformer.read(inputs, states)
         outputs = Padded(reading.values, x.lengths).zeroed()
         after = transformer.after(reading, inputs, states)
-        return self.drop(outputs), after, lambda row, at: transformer.states_at(reading, inputs, before, row, at)
+        told = self._told(self.drop(outputs), beside)
+        return told, after, lambda row, at: transformer.states_at(reading, inputs, before, row, at)
 
     def _joined(self, values: Tensor, beside: Beside | None, start: int) -> Tensor:
         """(B, T, d + size): values with what is known beside them."""
@@ -250,7 +268,8 @@ class Forecaster(nn.Module):
         values = batch.values.values.to(outputs.dtype)
         gold = coming_values(values.masked_fill(~batch.known, torch.nan), ends, self.direct.horizon, torch.nan)
         features, base = self._ahead_of(outputs, values, batch.future, ends)
-        losses = self.density.loss(features, gold - base, is_origin.unsqueeze(2).expand(gold.shape[:-1]))
+        features, rest = self.placed(features, base, beside)
+        losses = self.density.loss(features, gold - rest, is_origin.unsqueeze(2).expand(gold.shape[:-1]))
         return losses.sum() / self.direct.horizon, batch.starts
 
     def _ahead_of(
@@ -273,7 +292,7 @@ class Forecaster(nn.Module):
     def directly(
         self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The best values (N, h, d) of the steps ahead, their features (N, h, F) and base (N, h, d).
+        """The best values (N, h, d) of the steps ahead, their features (N, h, F) and what is added to them (N, h, d).
 
         Of N origins: what is seen of the last steps, states, the last L values (N, L, d) and what is known of the steps
         ahead. Beyond the horizon of training the best values are read as if they had been measured.
@@ -289,7 +308,8 @@ class Forecaster(nn.Module):
                 seen = Seen(kept, (seen.counts + self.direct.horizon).clamp_max(reach))
                 recent = torch.cat([recent, parts[-1][0]], dim=1)[:, -self.direct.lags :]
             features, base = self.direct(seen, self._known_ahead(coming, start)), self.direct.base(recent)
-            parts.append((self.density.best(features) + base, features, base))
+            features, rest = self.placed(features, base, coming)
+            parts.append(((best := self.density.best(features)) + rest, features, torch.zeros_like(best) + rest))
         best, features, base = (torch.cat(each, dim=1)[:, :horizon] for each in zip(*parts, strict=True))
         return best, features, base
 
@@ -326,7 +346,7 @@ class Forecaster(nn.Module):
             joined = self._joined(values.unsqueeze(1), beside, number).squeeze(1)
             read = joined if self.embedding is None else self.embedding(joined) * of_input
             h, states = advance(read, states)
-            outputs.append(h * of_output)
+            outputs.append(self._with_unit(h * of_output, beside))
             if number + 1 < steps:
                 with torch.no_grad():
                     own = self._own(outputs[-1], forced)
@@ -363,7 +383,8 @@ class Forecaster(nn.Module):
         """(B, H) features after one more step, (B, d), of which `beside` knows more under its number."""
         x = self._as_observed(x)
         x = self._joined(x.unsqueeze(1), beside, number).squeeze(1)
-        return self.stack.step(x if self.embedding is None else self.embedding(x), states)
+        h, states = self.stack.step(x if self.embedding is None else self.embedding(x), states)
+        return (h if self.direct is not None else self._with_unit(h, beside)), states
 
     @torch.no_grad()
     def ahead(
@@ -391,7 +412,9 @@ class Forecaster(nn.Module):
 
     def coming(self, batch: ForecasterBatch, rows: Tensor, at: Tensor, horizon: int) -> Beside | None:
         """What is known of the steps after step `at` of some rows of a batch."""
-        return None if self.covariates is None else self.covariates.ahead(batch.beside, rows, at, horizon)
+        if self.covariates is None:
+            return None if batch.unit is None else Beside(unit=batch.unit[rows])
+        return self.covariates.ahead(batch.beside, rows, at, horizon)
 
     def shares(self, paths: int, horizon: int, seed: int) -> Tensor:
         """(n, h, d): the shares at which paths are drawn."""
@@ -488,7 +511,7 @@ class Forecaster(nn.Module):
     ) -> tuple[Tensor, Beside | None]:
         """The features (B, H) of the last step of each row, and what is known of the steps after it."""
         if not outputs.shape[1]:
-            return outputs.new_zeros(len(last), self.stack.output_size), None
+            return outputs.new_zeros(len(last), outputs.shape[2]), None
         every = torch.arange(len(last), device=outputs.device)
         return outputs[every, last - start], self.coming(batch, every, last, horizon)
 

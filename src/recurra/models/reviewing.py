@@ -205,8 +205,11 @@ def _next(model: Forecaster, batch: ForecasterBatch, h: Tensor, start: int, end:
     for some in torch.arange(start, end, device=h.device).split(max(1, _seen_at_once(model) // max(1, len(h)))):
         ends = some.expand(len(h), -1)
         known = None if batch.future is None else coming_values(batch.future.to(h.dtype), ends, 1, 0.0)
-        bases.append(model.direct.base(recent_values(values, ends, model.direct.lags), 1).squeeze(2))
-        features.append(model.direct(model.seen_from(h, ends, end - h.shape[1]), known, 1).squeeze(2))
+        base = model.direct.base(recent_values(values, ends, model.direct.lags), 1).squeeze(2)
+        of_step = model.direct(model.seen_from(h, ends, end - h.shape[1]), known, 1).squeeze(2)
+        found, rest = model.placed(of_step, base, batch.beside)
+        features.append(found)
+        bases.append(torch.zeros_like(base) + rest)
     return torch.cat(features, dim=1), torch.cat(bases, dim=1)
 
 

@@ -31,11 +31,12 @@ class ForecasterBatch(NamedTuple):
     starts: int = 0  # the same of all rows
     most: int = COUNT  # of a row, at most
     unseen: Tensor | None = None  # (B,): where intervals adapt, the first step that training has not seen; −1: none
+    unit: Tensor | None = None  # (B, d): of counts with a scale for each series, how many a value of 1 stands for
 
     @property
     def beside(self) -> Beside:
         """All but the values."""
-        return Beside(self.future, self.past, self.static_numbers, self.static_names)
+        return Beside(self.future, self.past, self.static_numbers, self.static_names, self.unit)
 
 
 def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
@@ -58,6 +59,7 @@ def recurring_series(batch: ForecasterBatch) -> ForecasterBatch:
         wider(batch.origin),
         wider(batch.origins),
         batch.starts,
+        unit=wider(batch.unit),
     )
 
 
@@ -86,4 +88,5 @@ def batched(rows: Sequence[Encoded]) -> ForecasterBatch:
         starts,
         most,
         torch.from_numpy(rows.flat("unseen").values) if rows.has("unseen") else None,
+        steps("unit", np.float64),
     )

@@ -41,8 +41,10 @@ class ForecastingPredictor(Predictor[Forecast]):
     def functions(self, model: Any) -> list[Recordable]:
         import torch
 
+        from recurra.densities import Counting, StudentT
         from recurra.models.series_batch import ForecasterBatch
         from recurra.padding import Padded
+        from recurra.programs.solving import NotExportable
 
         shapes: dict[str, tuple[str | int, ...]] = {
             "future": ("B", f"T+{self.horizon}"),
@@ -64,6 +66,11 @@ class ForecastingPredictor(Predictor[Forecast]):
                 inputs.append(Input(name, (*shapes[name], widths[name])))
 
         def forecast(values: Any, lengths: Any, *others: Any) -> Mapping[str, Any]:
+            if isinstance(model.density, Counting | StudentT):
+                raise NotExportable(
+                    f"the density {type(model.density).__name__} needs log Γ and a search for its quantiles, which a "
+                    "program does not have: train with model.output = 'gaussian', 'log_normal' or 'quantiles'"
+                )
             given = dict(zip((each.name for each in inputs[2:]), others, strict=True))
             categories = [tensor for name, tensor in given.items() if name.startswith("category")]
             batch = ForecasterBatch(

@@ -11,7 +11,8 @@ directly, v is of the changes in a season of S steps, by which forecasts differ 
 
     √v = mean |x_t − x_{t−S}| + σ / 20,   σ² the variance of the values
 
-Values of an output for numbers above 0 (log_normal) are divided by a, and not shifted.
+Values of an output for numbers above 0 (log_normal) and for counts are divided by a, and not shifted; a density of
+counts is told a. Runs of versions up to 0.2 have one scale for counts, the mean of all series: `by_series` is false.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingData, ForecastingSettings
-from recurra.config.forecasting import POSITIVE
+from recurra.config.forecasting import COUNTS, POSITIVE
 from recurra.config.frequency import IRREGULAR, Frequency
 from recurra.data.calendar import read_holidays
 from recurra.data.normal import Normal
@@ -177,7 +178,7 @@ class Manner(NamedTuple):
         data = settings.data
         output = None if settings.model.output is None else name_of(settings.model.output)
         season = data.season if settings.model.is_at_once else None
-        return cls(data.difference, bool(data.log), season, output in POSITIVE)
+        return cls(data.difference, bool(data.log), season, output in (*POSITIVE, *COUNTS))
 
 
 def floor_of(values: NDArray[np.float64]) -> NDArray[np.float64]:

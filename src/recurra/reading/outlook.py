@@ -53,7 +53,8 @@ def with_outlook(settings: ForecastingSettings) -> ForecastingSettings:
         return _recursive(settings)
     horizon = model.horizon or settings.decoding.horizon
     lags = max(season, model.lags or max(SEASONS_READ * season, 2 * horizon if season == 1 else 0))
-    log = is_better_as_log(values, season) if data.log is None else data.log
+    is_fit = model.output is not None and name_of(model.output) in (*COUNTS, *POSITIVE)  # which are not shifted
+    log = is_better_as_log(values, season) and not is_fit if data.log is None else data.log
     data = dataclasses.replace(settings.data, log=log, window=data.window or lags)
     model = dataclasses.replace(model, ahead=model.ahead or "direct", horizon=horizon, lags=lags)
     training = settings.training.limited(at_once=True, validated=data.valid is not None)

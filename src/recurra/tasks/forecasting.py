@@ -100,7 +100,10 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         # Of what is known ahead, as many steps are kept as the horizon has.
         ahead = {"horizon": settings.decoding.horizon} if data.has_future else {}
         way = "backward" if settings.model.direction == "backward" else ahead or None
-        return [way, "gaps"] if reads_gaps_in(settings) else way
+        output = settings.model.output
+        more = ["gaps"] if reads_gaps_in(settings) else []
+        more += ["unit"] if output is not None and name_of(output) in COUNTS else []
+        return [way, *more] if more else way
 
     @classmethod
     def prepared(cls, settings: ForecastingSettings) -> Self:
