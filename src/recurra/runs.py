@@ -660,7 +660,11 @@ def _finish(
         "epochs": at.epoch + (0 if at.batch == 0 else 1),
         "stopped": at.ended,
         "seed": task.settings.training.seed,
-        "best": {"step": at.best_step, "scores": _finite(found["valid"].values) if "valid" in found else {}},
+        "best": {
+            "step": at.best_step,
+            **({"parts": at.best_part_steps} if at.best_part_steps else {}),
+            "scores": _finite(found["valid"].values) if "valid" in found else {},
+        },
         "first_metric": next(iter(found.values())).first if found else None,
         "quick_validation": trainer.validating is not task,  # the log's scores are of another kind than these
         "training_differs": task.training_differs(),
@@ -785,10 +789,12 @@ def told(folder: Path) -> str:
         return f"{folder}: {summary['task']}, exported: it answers without torch"
     if summary["stopped"] is None:
         return f"{folder}: {summary['task']}, not finished. Continue with: recurra train {folder} --resume"
+    of_parts = [f"of the {part} those of step {step:,}" for part, step in summary["best"].get("parts", {}).items()]
     lines = [
         f"{folder}: {summary['task']}: {summary['description']}",
         f"{summary['parameters']:,} parameters; {summary['steps']:,} steps in {summary['seconds']:,.0f} s on "
-        f"{summary['device']} ({summary['stopped']}); the weights of step {summary['best']['step']:,} are kept",
+        f"{summary['device']} ({summary['stopped']}); the weights of step {summary['best']['step']:,} are kept"
+        + "".join(f", {said}" for said in of_parts),
     ]
     if is_exported:
         lines.append("exported: it answers without torch")

@@ -13,6 +13,9 @@ from recurra.metrics.conllu_alignment import Place, aligned_words, same_places
 SIZE = 3
 """Characters of a stretch, at whose ends both sides have a boundary."""
 
+APART = 4
+"""Where the next stretch begins: a word of one character that both sides have stands between them."""
+
 FORMS = st.lists(st.sampled_from(["a", "b", "ab", "A"]), min_size=2, max_size=3)
 PLACES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)))
 
@@ -28,7 +31,8 @@ def stretch(draw: Any, start: int = 0) -> Any:
 
 @st.composite
 def segmented(draw: Any, stretches: int = 3) -> Any:
-    return [draw(stretch(SIZE * number)) for number in range(stretches)]
+    between = [Place(APART * number + SIZE, APART * (number + 1), "c") for number in range(stretches)]
+    return [part for number in range(stretches) for part in (draw(stretch(APART * number)), [between[number]])]
 
 
 def most_aligned(gold: Any, said: Any) -> Any:
@@ -63,6 +67,12 @@ def test_a_multi_word_token_that_crosses_a_boundary_of_the_other_side() -> None:
     gold = [Place(0, 2, "ab"), Place(2, 5, "de", True), Place(2, 5, "le", True), Place(5, 6, "c")]
     said = [Place(0, 3, "abd"), Place(3, 5, "le"), Place(5, 6, "c")]
     assert aligned_words(gold, said) == [(2, 1), (3, 2)]
+
+
+def test_one_word_before_a_multi_word_token_is_left_out_and_others_belong_to_its_stretch() -> None:
+    gold = [Place(0, 3, "abb"), Place(3, 5, "b", True), Place(3, 5, "d", True)]
+    said = [Place(0, 1, "a"), Place(1, 2, "b"), Place(2, 3, "x"), Place(3, 5, "d")]
+    assert aligned_words(gold, said) == [(1, 1), (2, 3)]
 
 
 @given(PLACES, PLACES)

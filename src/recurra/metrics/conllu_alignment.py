@@ -62,11 +62,13 @@ def _overlap(gold: Sequence[Place], said: Sequence[Place], g: int, s: int) -> tu
     """From where to where words of both sides are aligned by their forms, around a multi-word token at g or s.
 
     Words of multi-word tokens belong to it where they begin in it, and make it longer; others where they end in it.
+    As in the shared task's own script, one word of the other side that began before is left out, and only one: further
+    such words belong to the stretch.
     """
     many, is_gold = (gold[g], True) if gold[g].is_part else (said[s], False)
     others, number = (said, s) if is_gold else (gold, g)
-    while number < len(others) and not others[number].is_part and others[number].start < many.start:
-        number += 1  # these words began before
+    if not others[number].is_part and others[number].start < many.start:
+        number += 1
     g, s, end = (g, number, many.end) if is_gold else (number, s, many.end)
     first = (g, s)
 

@@ -3,8 +3,7 @@
 Both sides have the same characters, blanks left out, and each token and sentence is a span of them.
 
     tokens, sentences   agree where their spans are the same
-    words               are aligned: outside of multi-word tokens by their spans; within a stretch that multi-word
-                        tokens of either side cover, by the longest common subsequence of forms, whatever their case
+    words               are aligned as recurra.metrics.conllu_alignment says
     a column            agrees in aligned words with the same value
 
     precision = agreed / system      recall = agreed / gold      F1 = 2 agreed / (system + gold)
@@ -17,10 +16,11 @@ is UPOS, XPOS and UFeats together.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from recurra.errors import DataError
+from recurra.metrics.conllu_alignment import Place, aligned_words
 
 UNIVERSAL = frozenset(
     {"Abbr", "Animacy", "Aspect", "Case", "Definite", "Degree", "Evident", "Foreign", "Gender", "Mood", "NumType"}
@@ -86,7 +86,8 @@ def agreements(gold: Iterable[Sequence[UDToken]], system: Iterable[Sequence[UDTo
     """
     right, said = _Laid.of(gold), _Laid.of(system)
     _check_characters(right.characters, said.characters)
-    pairs = list(_aligned(right, said))
+    places = aligned_words(right.places(), said.places())
+    pairs = [(right.words[one][2], said.words[other][2]) for one, other in places]
 
     def of_words(key: Callable[[UDWord], object]) -> Agreement:
         agreed = sum(key(one) == key(other) for one, other in pairs)
@@ -144,6 +145,10 @@ class _Laid(NamedTuple):
             found.sentences.append((first, place))
         return found._replace(characters="".join(texts))
 
+    def places(self) -> list[Place]:
+        """The words as they are aligned."""
+        return [Place(*span, word.form, is_part) for span, is_part, word in self.words]
+
 
 def without_blanks(text: str) -> str:
     """The characters of a token that count: all but blanks."""
@@ -164,59 +169,3 @@ def _check_characters(gold: str, system: str) -> None:
 
 def _of_spans(gold: Sequence[Span], system: Sequence[Span]) -> Agreement:
     return Agreement(len(gold), len(system), len(set(gold) & set(system)))
-
-
-def _aligned(gold: _Laid, system: _Laid) -> Iterator[tuple[UDWord, UDWord]]:
-    """The words that are taken for the same."""
-    stretches = list(_stretches(gold, system))
-    alone: dict[Span, UDWord] = {}
-    inside: list[tuple[list[UDWord], list[UDWord]]] = [([], []) for _ in stretches]
-    for side, laid in enumerate((gold, system)):
-        number = 0
-        for span, _, word in laid.words:
-            while number < len(stretches) and stretches[number][1] <= span[0]:
-                number += 1
-            if number < len(stretches) and span[1] > stretches[number][0]:  # words that lie across an end have no other
-                if stretches[number][0] <= span[0] and span[1] <= stretches[number][1]:
-                    inside[number][side].append(word)
-            elif side == 0:
-                alone[span] = word
-            elif span in alone:
-                yield alone[span], word
-    for ours, theirs in inside:
-        yield from _common(ours, theirs)
-
-
-def _stretches(gold: _Laid, system: _Laid) -> Iterator[Span]:
-    """What multi-word tokens of either side cover, those that overlap together."""
-    spans = sorted({span for laid in (gold, system) for span, is_several, _ in laid.words if is_several})
-    start = end = -1
-    for span in spans:
-        if span[0] < end:
-            end = max(end, span[1])
-            continue
-        if end > start:
-            yield start, end
-        start, end = span
-    if end > start:
-        yield start, end
-
-
-def _common(gold: Sequence[UDWord], system: Sequence[UDWord]) -> Iterator[tuple[UDWord, UDWord]]:
-    """The longest common subsequence of forms in small letters."""
-    ours, theirs = ([word.form.lower() for word in side] for side in (gold, system))
-    # longest[i][j]: of ours[i:] and theirs[j:].
-    longest = [[0] * (len(theirs) + 1) for _ in range(len(ours) + 1)]
-    for i in range(len(ours) - 1, -1, -1):
-        for j in range(len(theirs) - 1, -1, -1):
-            found = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = max(found, 1 + longest[i + 1][j + 1]) if ours[i] == theirs[j] else found
-    i = j = 0
-    while i < len(ours) and j < len(theirs):
-        if ours[i] == theirs[j]:
-            yield gold[i], system[j]
-            i, j = i + 1, j + 1
-        elif longest[i][j] == longest[i + 1][j]:
-            i += 1
-        else:
-            j += 1

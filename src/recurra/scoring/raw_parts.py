@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.metrics.conllu_alignment import Place
+from recurra.metrics.conllu_alignment import Place, aligned_words, same_places
 from recurra.reading.sentences import Sentence
 from recurra.scoring.raw_scores import Segmented
 from recurra.text.written import Written
@@ -65,6 +65,31 @@ def parted(
             for column, values in zip(owner.tags, whole.tags, strict=True):
                 column.append(values[number])
     return result
+
+
+def found_alike(examples: Sequence[Sentence], found: Sequence[Sentence]) -> float:
+    """How alike sentences are to what was found in the text that they make together.
+
+    The mean of the F1 of tokens, of sentences and of words.
+    """
+    gold = as_written(examples)
+    said = [_segmented(each.written, each.tokens, ()) for each in found if each.written is not None]
+    tokens, sentences = (
+        [[place for part in side for place in places(part)] for side in (gold, said)]
+        for places in (_tokens, _sentences)
+    )
+    words = [[word for part in side for word in part.words] for side in (gold, said)]
+    agreed = sum(same_places(*tokens)), sum(same_places(*sentences)), len(aligned_words(*words))
+    sizes = [sum(map(len, sides)) for sides in (tokens, sentences, words)]
+    return sum(2 * same / max(size, 1) for same, size in zip(agreed, sizes, strict=True)) / len(sizes)
+
+
+def _tokens(part: Segmented) -> Sequence[tuple[int, int]]:
+    return part.tokens
+
+
+def _sentences(part: Segmented) -> Sequence[tuple[int, int]]:
+    return part.sentences
 
 
 def _segmented(written: Written, words: Sequence[str], tags: Sequence[Sequence[str]]) -> Segmented:

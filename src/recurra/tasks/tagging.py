@@ -47,7 +47,7 @@ from recurra.reading.sentences import (
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.reading.word_vectors import word_vectors
 from recurra.scoring.counted import Counted
-from recurra.scoring.raw_parts import as_written, code_points, parted, text_of
+from recurra.scoring.raw_parts import as_written, code_points, found_alike, parted, text_of
 from recurra.scoring.raw_scores import raw_scores
 from recurra.scoring.tag_scores import Column, Labels, Values, numbered, tag_scores
 from recurra.sequences.tagged_text import Columns, Spelt, TaggedText
@@ -615,6 +615,13 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             for sentence, output in zip(found, outputs, strict=True)
         ]
         return parted(list(map(len, parts)), found, tags, columns=len(self.tags))
+
+    def scores_of_parts(self, model: Any, examples: Sequence[Sentence]) -> Mapping[str, float]:
+        """What the splitter finds in the raw text of validation data: it learns from other errors than the tagger."""
+        if self.raw is None or not examples or any(example.written is None for example in examples):
+            return {}
+        found = self.cut(model, (example.written.in_text for example in examples if example.written is not None))
+        return {"splitter": found_alike(examples, list(found))}
 
     def answer(self, example: Sentence, output: TaggerOutput) -> Prediction:
         detail: dict[str, Any] = {"tokens": list(example.tokens)}

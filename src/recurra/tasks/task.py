@@ -539,6 +539,14 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     # Scores
 
+    def scores_of_parts(self, model: nn.Module, examples: Sequence[Example]) -> Mapping[str, float]:
+        """How good parts of a model are that share nothing with the rest, by their names in it; higher is better.
+
+        In training the weights of each are kept from the validation at which it was best itself, whatever the whole
+        was worth then. The model is in evaluation mode. By default there are none. (torch)
+        """
+        return {}
+
     def calibrated(
         self, model: nn.Module, examples: Sequence[Example], rows: Sequence[Encoded], outputs: Sequence[Output]
     ) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -28,6 +28,9 @@ class Position:
     best: float | None = None
     best_loss: float | None = None  # of the weights that are kept
     best_step: int = 0
+    best_parts: dict[str, float] | None = None  # of parts kept by a score of their own; None: a run of an earlier
+    # version, which keeps the whole at once
+    best_part_steps: dict[str, int] = field(default_factory=dict)
     worse: int = 0  # validations since the best
     plateaus: int = 0  # times the learning rate was lowered
     since_plateau: int = 0

@@ -86,6 +86,7 @@ class Validated(NamedTuple):
     """What a validation has found."""
 
     scores: dict[str, float]
+    parts: dict[str, float]  # scores of parts of the model that are kept by themselves
     first: str  # the name of the score that decides
     is_better: bool  # than the best so far
     loss: float
@@ -135,6 +136,7 @@ class Trainer:
             data=digest_of(store),
             valid=valid.digest(),
             processes=self.processes.size,
+            best_parts={},
         )
         self.carried: Carried = ()
         self.whole_carried: tuple[int, Carried] = (-1, ())  # the step after which all processes left this
@@ -151,6 +153,7 @@ class Trainer:
         self.tempo = Tempo.on(self.device)
         self.saved_step = 0  # of the last checkpoint
         self.is_best_unsaved = False  # the weights are the best so far, and only the last checkpoint knows others
+        self.best_parts_unsaved: set[str] = set()  # the same of parts that are kept by a score of their own
         self.is_split_told = False  # that a batch was too large for the memory
         self.also_saved: list[Callable[[Path], None]] = []  # write to a folder what goes with the next checkpoint
         self.stopping = threading.Lock()  # of the thread that saves after Ctrl-C
@@ -207,6 +210,7 @@ class Trainer:
         if self.processes.is_writer:
             self._write(log)
         self.saved_step, self.is_best_unsaved = self.position.step, False
+        self.best_parts_unsaved.clear()
         self.also_saved.clear()
 
     def _gather(self) -> None:
@@ -232,10 +236,25 @@ class Trainer:
         about = {"position": asdict(self.position), "optimiser": plain, "scaler": self.scaler.state_dict()}
         with committing(self.folder, logs={LOG: log.position}) as new:
             write_tensors(new / CHECKPOINT, tensors, about)
-            if self.is_best_unsaved:
-                write_tensors(new / MODEL, self.predicting.state_dict())
+            if (best := self._best_weights()) is not None:
+                write_tensors(new / MODEL, best)
             for write in self.also_saved:
                 write(new)
+
+    def _best_weights(self) -> Mapping[str, Tensor] | None:
+        """What predicts from here on: the best whole with the best of each part; None: what the run folder holds."""
+        now = self.predicting.state_dict()
+        parts = self.position.best_parts or {}
+        if not parts or not self._has_model():
+            return now if self.is_best_unsaved else None
+        if not self.is_best_unsaved and not self.best_parts_unsaved:
+            return None
+        before, _ = read_tensors(self.folder / MODEL)
+        found = dict(now if self.is_best_unsaved else before)
+        for part in parts:
+            source = now if part in self.best_parts_unsaved else before
+            found |= {name: value for name, value in source.items() if name.startswith(f"{part}.")}
+        return found
 
     def _refuse_weights_that_are_not_finite(self) -> None:
         """The checkpoint before holds weights with which something can still be done."""
@@ -815,6 +834,11 @@ class Trainer:
             position.best, position.best_step = first, position.step
             position.best_loss = loss if math.isfinite(loss) else None
             self.is_best_unsaved = True
+        for part, score in found.parts.items():
+            assert position.best_parts is not None, "else none was scored"
+            if score > position.best_parts.get(part, -math.inf):
+                position.best_parts[part], position.best_part_steps[part] = score, position.step
+                self.best_parts_unsaved.add(part)
         if found.is_better:
             position.worse = position.since_plateau = 0
         else:
@@ -827,9 +851,10 @@ class Trainer:
         else:
             position.since_lowest += 1
             position.stalled = max(position.stalled, position.since_lowest)
-        finite = {name: value for name, value in found.scores.items() if math.isfinite(value)}
+        shown = found.scores | found.parts
+        finite = {name: value for name, value in shown.items() if math.isfinite(value)}
         log.write(ValidLine(position.step, position.epoch, finite, loss, is_best, position.seconds))
-        self.progress.valid(position.step, found.scores, found.first, is_best)
+        self.progress.valid(position.step, shown, found.first, is_best)
         if not self.processes.is_one:
             position.seconds = found.until
 
@@ -842,16 +867,28 @@ class Trainer:
                 loss = scores.loss
                 if loss is None:
                     loss = loss_of(self.validating, self.predicting, self.valid.rows)
+                parts = {} if self.position.best_parts is None else self._scores_of_parts()
         except KeyboardInterrupt:
             self.stopped = self._stopped_after_step(log)
             return None
         is_better = scores.beats(self.position.best)
-        return Validated(dict(scores.values), scores.first, is_better, loss, time.monotonic() - began, self.seconds)
+        seconds = time.monotonic() - began
+        return Validated(dict(scores.values), parts, scores.first, is_better, loss, seconds, self.seconds)
 
     def scores(self) -> Scores:
         """Scores on the validation data as things stand, found as is usual during training."""
         outputs = outputs_to_score(self.validating, self.predicting, self.valid.rows, told=self.progress.validating)
         return self.validating.score(self.valid.examples, outputs)
+
+    @torch.no_grad()
+    def _scores_of_parts(self) -> dict[str, float]:
+        """How good parts of the model are that are kept by a score of their own."""
+        model = self.predicting
+        was_training = model.training
+        model.eval()
+        found = dict(self.validating.scores_of_parts(model, self.valid.examples))
+        model.train(was_training)
+        return found
 
     def _has_model(self) -> bool:
         return (self.folder / MODEL).exists()
