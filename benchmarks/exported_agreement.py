@@ -1,10 +1,11 @@
 """Exported models beside their runs on real inputs: how many answers are equal, and how far their scores are apart.
 
-    python benchmarks/exported_agreement.py [TASK …] [--steps 150] [--count 500] [--by c]
+    python benchmarks/exported_agreement.py [MODEL …] [--steps 150] [--count 500] [--by c]
 
-For each task a small model is trained for a few updates on data of --data ($RECURRA_DATA, ../shared/data), exported,
-and asked the first inputs of the test set, as its run is. A language model is asked for the probability of each line;
-its answer, the rounded score, counts as equal where the scores are at most 1e-5 apart, relative to their size.
+For each task, and for other kinds of models of pairs, a small model is trained for a few updates on data of
+$RECURRA_DATA (../shared/data), exported, and asked the first inputs of the test set, as its run is. A language model is
+asked for the probability of each line; its answer, the rounded score, counts as equal where the scores are at most 1e-5
+apart, relative to their size. So does a forecast, of 24 hours after 96, where each of its numbers is.
 """
 
 from __future__ import annotations
@@ -20,19 +21,31 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
+
 import recurra
+from recurra.tasks.task import Prediction
 
 DATA = Path(os.environ.get("RECURRA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 SMALL = {"hidden": 64, "embedding": 32}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "tagging": {**SMALL, "characters": {"embedding": 16, "hidden": 16}},
-    "classification": SMALL,
-    "language_model": SMALL,
-    "seq2seq": SMALL,
-    "vec2seq": SMALL,
-    "question_answering": {},
+TRANSFORMER = {"kind": "transformer", "heads": 4}
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "tagging": ("tagging", {**SMALL, "characters": {"embedding": 16, "hidden": 16}}),
+    "classification": ("classification", SMALL),
+    "language_model": ("language_model", SMALL),
+    "seq2seq": ("seq2seq", SMALL),
+    "vec2seq": ("vec2seq", SMALL),
+    "question_answering": ("question_answering", {}),
+    "forecasting": ("forecasting", {"hidden": 64}),
+    "ctc": ("seq2seq", {**SMALL, "decoder": {"kind": "ctc"}}),
+    "transformer": ("seq2seq", {**SMALL, "encoder": TRANSFORMER, "decoder": TRANSFORMER}),
+    "copy": ("seq2seq", {**SMALL, "copy": True}),
 }
+"""Their tasks and settings of [model]."""
+
+READ, AHEAD = 96, 24
+"""Hours before a forecast, and of it."""
 
 
 def lines(path: Path, count: int) -> list[str]:
@@ -86,6 +99,12 @@ def given(task: str, count: int, folder: Path) -> tuple[Path, list[Any]]:
         numbers = (line.split("\t") for line in lines(DATA / "colors" / "train.tsv", 10_000))
         train.write_text("".join(f"{r} {g} {b}\t{name}\n" for name, r, g, b in numbers), "utf-8")
         return train, [f"{r} {g} {b}" for _, r, g, b in rows]
+    if task == "forecasting":
+        hours = [line.split(",") for line in lines(DATA / "etth1" / "ETTh1.csv.gz", 20_000)]
+        train = folder / "oil.csv"
+        train.write_text("".join(f"{hour[0]},{hour[-1]}\n" for hour in hours[:12_000]), "utf-8")
+        oil = [float(hour[-1]) for hour in hours[12_000:]]
+        return train, [oil[first : first + READ] for first in range(0, len(oil) - READ, 10)][:count]
     from recurra.data.formats.babi import Babi
 
     train, test = (stories(DATA / "babi" / "en", which, folder / f"{which}.babi") for which in ("train", "test"))
@@ -93,36 +112,46 @@ def given(task: str, count: int, folder: Path) -> tuple[Path, list[Any]]:
     return train, questions[:count]
 
 
-def compared(task: str, steps: int, count: int, by: Any, folder: Path) -> str:
+def are_equal(task: str, found: Prediction, right: Prediction) -> bool:
+    if task == "language_model":
+        return abs(found.score - right.score) <= 1e-5 * max(1.0, abs(right.score))
+    if task == "forecasting":
+        one, other = (np.array([*map(float, each.output.replace(",", " ").split())]) for each in (found, right))
+        return one.shape == other.shape and np.allclose(one, other, rtol=1e-5, atol=1e-5)
+    return found.output == right.output
+
+
+def compared(name: str, steps: int, count: int, by: Any, folder: Path) -> str:
     began = time.time()
+    task, model = MODELS[name]
     train, asked = given(task, count, folder)
-    settings = {"model": SETTINGS[task], "data": {"cache": False}, "training": {"steps": steps, "validate": steps}}
+    settings: dict[str, Any] = {"model": model, "data": {"cache": False}}
+    settings["training"] = {"steps": steps, "validate": steps}
+    if task == "forecasting":
+        settings["decoding"] = {"horizon": AHEAD}
     run = recurra.train(task, train=str(train), out=folder / "run", settings=settings)
     report = recurra.export(folder / "run", folder / "exported")
     right = run.predict(asked)
     found = recurra.load(folder / "exported", by=by).predict(asked)
-    equal, furthest = 0, 0.0
-    for one, other in zip(found, right, strict=True):
-        apart = abs(one.score - other.score) / max(1.0, abs(other.score))
-        furthest = max(furthest, apart)
-        equal += one.output == other.output or (task == "language_model" and apart <= 1e-5)
+    apart = [abs(one.score - other.score) / max(1.0, abs(other.score)) for one, other in zip(found, right, strict=True)]
+    equal = sum(are_equal(task, one, other) for one, other in zip(found, right, strict=True))
     return (
-        f"{task:<20} {len(asked):>6} {equal:>6} {furthest:>14.1e} {report.largest_error:>14.1e} "
+        f"{name:<20} {len(asked):>6} {equal:>6} {max(apart):>14.1e} {report.largest_error:>14.1e} "
         f"{time.time() - began:>8.0f} s"
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", default=list(SETTINGS))
+    parser.add_argument("models", nargs="*", default=list(MODELS), help=", ".join(MODELS))
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--by", default="c", choices=("c", "numpy"))
     asked = parser.parse_args(arguments)
-    print(f"{'task':<20} {'inputs':>6} {'equal':>6} {'scores apart':>14} {'functions off':>14} {'time':>8}")
-    for task in asked.tasks:
+    print(f"{'model':<20} {'inputs':>6} {'equal':>6} {'scores apart':>14} {'functions off':>14} {'time':>8}")
+    for name in asked.models:
         with tempfile.TemporaryDirectory() as folder:
-            print(compared(task, asked.steps, asked.count, asked.by, Path(folder)), flush=True)
+            print(compared(name, asked.steps, asked.count, asked.by, Path(folder)), flush=True)
 
 
 if __name__ == "__main__":

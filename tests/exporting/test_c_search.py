@@ -16,6 +16,7 @@ OLD = Path(__file__).parent.parent / "old_runs" / "0.1"
 
 PROGRAM = r"""
 #include "model.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,10 +50,23 @@ int main(int count, char **arguments) {
     const int64_t none = 1 << 20;
     how.banned_count = 1, how.banned = &none, how.max_length = 80;
     const int no_id = recurra_write(model, &how, 1, length, source, &length, &found) == RECURRA_IDS;
+    int refused = 0;
+#define REFUSES(wrong) how.max_length = 80, found.longest = 80, wrong, refused += \
+    recurra_write(model, &how, 1, length, source, &length, &found) == RECURRA_SIZES, \
+    recurra_usual(&how)
+    REFUSES((how.banned_count = 1, how.banned = NULL));
+    REFUSES((how.prefix_count = INT64_MAX, how.prefix = &none));
+    REFUSES((how.forced_count = -1, how.forced = &none));
+    REFUSES(how.min_length = INT64_MAX);
+    REFUSES(how.length_penalty = NAN);
+    REFUSES(how.coverage_penalty = -1);
+    int64_t *const there = found.tokens;
+    REFUSES(found.tokens = NULL);
+    found.tokens = there;
     recurra_close(model);
     free(bytes);
     fclose(file);
-    return status ? status : no_room && no_id ? 0 : 8;
+    return status ? status : no_room && no_id && refused == 7 ? 0 : 8;
 }
 """
 

@@ -172,7 +172,7 @@ class SearchPrinter:
         lines = [f"int {p}_write({', '.join(self.parameters_of_write())}) {{"]
         names = [f"n_{name}" for name in start.names]
         limits = " || ".join(f"{name} < 0 || {name} > 1073741824" for name in names)
-        lines += [f"    if ({limits}) return RECURRA_SIZES;", "    size_t need = 0;"]
+        lines += [f"    if ({limits} || is_no_manner(how)) return RECURRA_SIZES;", "    size_t need = 0;"]
         outputs = outputs_of(start)
         for name, value in outputs.items():
             sizes = " * ".join(f"(double)larger_size(1, {c_size(size)})" for size in value.shape) or "1"

@@ -526,6 +526,16 @@ static size_t placed(size_t *need, int64_t count, size_t each) {
     return at;
 }
 
+/* Whether a list of ids cannot be one: it has fewer than none, more than any memory holds, or lies nowhere. */
+static int is_no_list(const int64_t *ids, int64_t count) { return count < 0 || count > 1073741824 || (count && !ids); }
+
+/* Whether the lists and the numbers of a manner cannot be what anybody means. */
+static int is_no_manner(const recurra_manner *how) {
+    return is_no_list(how->banned, how->banned_count) || is_no_list(how->prefix, how->prefix_count) ||
+           is_no_list(how->forced, how->forced_count) || how->min_length > 1073741824 ||
+           !(how->length_penalty >= 0) || !(how->coverage_penalty >= 0);
+}
+
 /* All of it: memory, limits, one search or several, and the answers. */
 static int searched(searching *s) {
     const recurra_manner *how = s->how;
@@ -534,7 +544,8 @@ static int searched(searching *s) {
     if (how->search < 0 || how->search > 2 || how->width < 1 || how->best < 1 || how->width > 65536 || V < 1)
         return RECURRA_SIZES;
     if (how->best > 65536 || how->no_repeat < 0 || found->longest < 1) return RECURRA_SIZES;
-    if (how->banned_count < 0 || how->prefix_count < 0 || how->forced_count < 0 || how->forced_count > V)
+    if (is_no_manner(how) || how->forced_count > V) return RECURRA_SIZES;
+    if (B && (!found->count || !found->tokens || !found->lengths || !found->log_p || !found->scores || !found->ended))
         return RECURRA_SIZES;
     if (how->search == 2 && !(how->temperature >= 0 && how->top_p > 0)) return RECURRA_SIZES;
     if (how->end >= V || (how->coverage_penalty > 0 && !s->S)) return RECURRA_SIZES;

@@ -13,7 +13,9 @@ typedef void part_of_work(const void *given, int64_t part);
 #include <unistd.h>
 
 /* Multiplications that are worth waking somebody. */
+#ifndef WORTH_SHARING
 #define WORTH_SHARING 1500000
+#endif
 #define MOST_THREADS 64
 
 static struct {
