@@ -49,8 +49,10 @@ bench: $(INSTALLED)
 	$(BIN)/recurra bench
 
 # What `make test` does not do: long tests, and properties with three times as many examples, which are new each time.
+# Tests that measure times run after the others, one at a time.
 slow-test: $(INSTALLED_DEV)
-	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10 -m "slow or hypothesis"
+	$(TEST_ENV) HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n $(WORKERS) --durations 10 -m "(slow or hypothesis) and not alone"
+	$(TEST_ENV) $(BIN)/pytest -m alone
 
 # Generated Triton, run on the CPU by Triton's interpreter, which works with numpy below 2.3: an environment of its own.
 triton-test: $(INSTALLED_TRITON)

@@ -52,10 +52,11 @@ def test_one_core_is_refused_in_words(tmp_path: Path) -> None:
     pytest.importorskip("ray.data")
     done = on_cores(1, RUN, str(tmp_path), str(tmp_path / "answers"))
     assert done.returncode == 1
-    assert done.stderr.strip().splitlines()[-1].startswith(
-        f"Ray has 1 CPU here, but needs at least 2: one reads while the other answers. On one core, use recurra predict "
-        f"{RUN} {tmp_path} --out {tmp_path / 'answers'}; or"
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.startswith(
+        "Ray has 1 CPU here, but needs at least 2: one reads while the other answers. On one core, use"
     )
+    assert f"recurra predict {RUN} {tmp_path} --out {tmp_path / 'answers'}; or start Ray with more: ray start" in said
 
 
 def rows_of(columns: dict[str, list[Any]]) -> list[tuple[Any, ...]]:

@@ -28,11 +28,26 @@ PATIENCE = 10.0
 """Seconds in which a good client must be answered, on a machine that does much else."""
 
 
+LIMITS = Limits(body_seconds=2.0)
+"""Usual ones, but for the time in which a body must be there: the attack that sends one slowly waits for its end."""
+
+
 @pytest.fixture(scope="module")
 def port(runs: dict[str, Hosted]) -> Iterator[int]:
     runs["tags"].predict(["the cat"], {})
-    with at_work(application(Service(runs))) as found:
+    with at_work(application(Service(runs, limits=LIMITS)), LIMITS) as found:
         yield found
+
+
+def mistakes(port: int) -> list[str]:
+    """The requests, of all that the server has ever answered, whose status says that the server is to blame.
+
+    503 says that it is busy, and is no mistake.
+    """
+    lines = asked(port, request("/metrics")).body.decode().splitlines()
+    counted = [line for line in lines if line.startswith("recurra_requests_total{")]
+    assert any('status="200"' in line for line in counted)
+    return [line for line in counted if 'status="5' in line and 'status="503"' not in line]
 
 
 @contextmanager
@@ -79,11 +94,24 @@ def half_open(port: int) -> None:
 
 
 def trickled(port: int) -> None:
+    """A byte each 20 ms, until the server has had enough."""
+    began = time.monotonic()
     with connected(port) as connection:
-        connection.sendall(request(PATH, "Content-Type: application/json", "Content-Length: 1000", method="POST"))
-        for _ in range(20):
+        connection.sendall(request(PATH, "Content-Type: application/json", "Content-Length: 100000", method="POST"))
+        connection.settimeout(0.02)
+        found = b""
+        while not found and time.monotonic() < began + LIMITS.body_seconds + PATIENCE:
             connection.sendall(b" ")
-            time.sleep(0.01)
+            try:
+                found = connection.recv(1 << 16)
+            except TimeoutError:
+                continue
+        connection.settimeout(PATIENCE)
+        while found and not found.endswith(b"}") and (piece := next_piece(connection)):
+            found += piece
+    assert found.startswith(b"HTTP/1.1 408 ")
+    assert b"the request was not received within 2 seconds." in found
+    assert time.monotonic() - began >= LIMITS.body_seconds
 
 
 def large(port: int) -> None:
@@ -190,6 +218,7 @@ def test_good_clients_are_served_while_an_evil_one_attacks(
 ) -> None:
     with good_clients(port):
         attack(port)
+    assert mistakes(port) == []
     assert capfd.readouterr().err == ""  # no mistake of ours
 
 
@@ -200,6 +229,7 @@ def test_good_clients_are_served_through_a_minute_of_all_attacks(port: int, capf
         while time.monotonic() < ends:
             for done in [pool.submit(attack, port) for attack in ATTACKS]:
                 done.result()
+    assert mistakes(port) == []
     assert capfd.readouterr().err == ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import subprocess
@@ -300,3 +301,22 @@ def test_it_ends_though_a_client_stalls_and_an_answer_is_computed(
         assert seconds_since(began) < 2.5
     assert process.stderr is not None
     assert process.stderr.read() == ("\nrecurra: stopped.\n" if told == signal.SIGINT else "")
+
+
+def test_the_head_and_the_body_of_an_answer_are_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of the system that sends wakes the client, and takes as long as much of the rest."""
+    sent, kind = list[bytes](), asyncio.selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
+    usual = kind.write
+
+    def noted(self: asyncio.Transport, data: bytes) -> None:
+        sent.append(bytes(data))
+        usual(self, data)
+
+    monkeypatch.setattr(kind, "write", noted)
+    with at_work(Guard(echo, Limits())) as port, connected(port) as connection:
+        for _ in range(3):
+            connection.sendall(request("/"))
+            assert received(connection).status == 200
+    answers = [each for each in sent if each.startswith(b"HTTP/1.1")]  # and what the loop tells itself
+    assert len(answers) == 3
+    assert all(each.endswith(b"}") for each in answers)

@@ -71,32 +71,33 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_minute_of_64_clients(run: Path) -> None:
     with serving.served(str(run)) as (process, port):
         requests = serving.requests_for("run", ["cat", "goatee", "a", "bee"])
         asyncio.run(serving.loaded(port, requests, 64, 15))
         before = serving.resident(process.pid)
-        cpu = serving.processor_seconds(process.pid)
         load = asyncio.run(serving.loaded(port, requests, 64, 60))
-        cpu, after = serving.processor_seconds(process.pid) - cpu, serving.resident(process.pid)
+        after = serving.resident(process.pid)
     assert set(load.statuses) == {"200"}
     assert after < 1.05 * before
     assert load.quantile(0.99) < 5 * load.quantile(0.5)
-    # By the CPU's time: the answers per second of a machine that does much else say little.
-    _, alone = serving.predicted(str(run), ["cat", "goatee", "a", "bee"], 64, "detail", 10)
-    assert alone > 0.7 * cpu / len(load.times)
+    alone, _ = serving.predicted(str(run), ["cat", "goatee", "a", "bee"], 64, "detail", 10)
+    assert load.rate >= 0.7 * alone
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_minute_of_ten_times_as_many_as_can_be_answered(run: Path) -> None:
     with serving.served(str(run), "--queue", "64") as (_, port):
         requests = serving.requests_for("run", ["cat", "goatee", "a", "bee"])
+        asyncio.run(serving.loaded(port, requests, 16, 10))
         usual = asyncio.run(serving.loaded(port, requests, 16, 5))
         hurried = serving.requests_for("run", ["cat", "goatee", "a", "bee"], deadline=5.0)
         crowd = asyncio.run(serving.loaded(port, hurried, 640, 60))
         time.sleep(5)
         again = asyncio.run(serving.loaded(port, requests, 16, 5))
     assert set(crowd.statuses) <= {"200", "429", "503"}
-    assert crowd.quantile(0.99) < 5.5
+    assert crowd.quantile(0.99) <= 5.0
     assert again.statuses == Counter({"200": again.statuses["200"]})
     assert again.quantile(0.5) < 2 * usual.quantile(0.5)

@@ -56,6 +56,38 @@ class Limits(NamedTuple):
     streams: int = 64  # texts of one run that are sent as they are written, at a time
 
 
+class Gathered:
+    """A transport that sends what is written in one turn of the loop at once.
+
+    The head of an answer and its body are written one after the other; each call of the system wakes the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self.transport, self.loop = transport, loop
+        self.waiting: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self.waiting:
+            self.loop.call_soon(self.flush)
+        self.waiting.append(data)
+
+    def flush(self) -> None:
+        if self.waiting:
+            data, self.waiting = b"".join(self.waiting), []
+            self.transport.write(data)
+
+    def close(self) -> None:
+        self.flush()
+        self.transport.close()
+
+    def abort(self) -> None:
+        self.waiting.clear()
+        self.transport.abort()
+
+
 class Connection(H11Protocol):
     """uvicorn's connection, on which a client has to ask in time, and has to make room for others."""
 
@@ -83,7 +115,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         others = [each for each in self.connections if isinstance(each, Connection) and not each.transport.is_closing()]
-        super().connection_made(transport)
+        super().connection_made(Gathered(transport, self.loop))  # type: ignore[arg-type]
         self.watch()
         if len(others) >= self.limits.connections:
             waiting = [each for each in others if each.is_waiting]
