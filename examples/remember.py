@@ -1,4 +1,7 @@
-"""Copy bits at twice the length of training, by a neural Turing machine: python examples/remember.py [UPDATES] [PICTURE]"""
+"""Copy bits at twice the length of training, by a neural Turing machine.
+
+python examples/remember.py [UPDATES] [PICTURE]
+"""
 
 from __future__ import annotations
 
