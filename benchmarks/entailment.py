@@ -4,6 +4,7 @@
     python benchmarks/entailment.py --sets sick snli --seeds 3 --at-once 8 --device cuda
     python benchmarks/entailment.py --sets sick --systems comparing --seeds 1 --device cpu
     python benchmarks/entailment.py --minutes 0.2 --out runs             # a short trial, its runs kept
+    python benchmarks/entailment.py --sets snli --systems conditional --shuffled      # and with premises of other pairs
 
 SICK and SNLI are read from $RECURRA_DATA (../shared/data: sick, snli); the cloze set is made by examples/data/cloze.py.
 `sick from snli` starts from the weights of the SNLI run of the same system and seed (--from). No word vectors from
@@ -15,10 +16,12 @@ SICK used GloVe vectors, those of SNLI the whole 549,367 pairs.
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib.util
 import json
 import os
 import platform
+import random
 import shlex
 import statistics
 import subprocess
@@ -143,6 +146,7 @@ def main() -> None:
     arguments.add_argument("--all-minutes", type=float, help="at most so long for all; what is not done is left out")
     arguments.add_argument("--device", default="auto", help="cpu or cuda (cuda where there is one)")
     arguments.add_argument("--out", type=Path, help="keep the runs in this folder")
+    arguments.add_argument("--shuffled", action="store_true", help="score test pairs with premises of other pairs too")
     arguments.add_argument("--set", action="append", default=[], help="another setting, for all")
     options = arguments.parse_args()
     print(f"command: {shlex.join(['python', *sys.argv])}\n{versions()}", flush=True)
@@ -155,6 +159,8 @@ def main() -> None:
         jobs = [*wanted(options.sets, options.systems, options.seeds)]
         run_all(jobs, home, options)
         tell(jobs, home)
+        if options.shuffled:
+            tell_shuffled(jobs, home)
     print(f"all in {time.monotonic() - began:.0f} s", flush=True)
 
 
@@ -237,6 +243,28 @@ def tell(jobs: list[Job], home: Path) -> None:
             f"{data:16}{system:18}{ABOUT[system]:46}{found[0]['parameters']:>11,}{statistics.mean(valid):8.2f}"
             f"{statistics.mean(test):8.2f}{reach:>16}{statistics.mean(each['seconds'] for each in found):9.0f}"
         )
+
+
+def tell_shuffled(jobs: list[Job], home: Path) -> None:
+    """What each run still gets right where a hypothesis has the premise of another pair: the label is of the first one.
+
+    A reader that had learned nothing of the first text would lose nothing.
+    """
+    import recurra
+
+    for job in jobs:
+        if job.data == "cloze" or not is_done(job, home):
+            continue
+        path = DATA / job.data.split()[0] / "test.tsv.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            rows = [line.rstrip("\n").split("\t") for line in file]
+        premises = [row[0] for row in rows]
+        random.Random(1).shuffle(premises)
+        other = home / f"{job.data.split()[0]}.shuffled.tsv"
+        other.write_text("".join("\t".join([a, *rest]) + "\n" for a, (_, *rest) in zip(premises, rows, strict=True)))
+        model = recurra.load(home / job.folder)
+        right, left = (100 * model.evaluate(each).values["accuracy"] for each in (path, other))
+        print(f"{job.folder}: {right:.2f} % of the test pairs, with premises of other pairs {left:.2f} %", flush=True)
 
 
 def write_clozes(home: Path) -> None:

@@ -1,4 +1,7 @@
-"""Copy bits at twice the length of training, by a neural Turing machine: python examples/remember.py"""
+"""Copy bits at twice the length of training, by a neural Turing machine.
+
+python examples/remember.py [UPDATES] [PICTURE]
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ def main() -> None:
     x, _ = CopyBits(6, shortest=6).draw(1, torch.Generator().manual_seed(7))
     steps = [*(f"x{n}" for n in range(1, 7)), "=", *(f"y{n}" for n in range(1, 7))]
     stack = larger.recurrent
-    print(memory_view(gates_of(stack, steps, lambda: larger(x)), stack.cells[0][0]).text())  # type: ignore[index]
+    view = memory_view(gates_of(stack, steps, lambda: larger(x)))
+    print(view.text())
+    if len(sys.argv) > 2:
+        view.write(sys.argv[2])
 
 
 if __name__ == "__main__":

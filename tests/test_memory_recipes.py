@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,18 @@ def test_a_tagger_with_an_external_memory_learns(name: str, tmp_path: Path) -> N
         setup(str(RECIPES / f"{name}.toml"), given={"train": str(train)}, overrides=changes), tmp_path / "run", Silent()
     )
     assert recurra.load(tmp_path / "run").evaluate(train).values["accuracy"] > 0.95
+
+
+def test_copies_are_due_after_the_mark_and_longer_where_they_are_not_learned(tmp_path: Path) -> None:
+    script = Path(__file__).parents[1] / "examples" / "data" / "made_up.py"
+    sizes = ["--train", "60", "--valid", "20", "--test", "5"]
+    subprocess.run([sys.executable, str(script), "copies", str(tmp_path), *sizes], check=True)
+    for part, least, most in (("train", 1, 10), ("valid", 11, 20), ("test", 20, 20), ("short", 10, 10)):
+        blocks = (tmp_path / f"{part}.conll").read_text("utf-8").split("\n\n")
+        for block in blocks:
+            read, due = zip(*(line.split("\t") for line in block.splitlines()), strict=True)
+            count = read.index("?")
+            assert least <= count <= most
+            assert read == (*read[:count], "?", *["-"] * count)
+            assert due == (*["-"] * (count + 1), *read[:count])
+    assert len(blocks) == 5

@@ -67,3 +67,48 @@ def test_every_recipe_has_a_test_that_it_learns() -> None:
         text = (ROOT / "tests" / file).read_text("utf-8")
         assert f"def {test}(" in text
         assert f'"{name}"' in text or f"{name}.toml" in text
+
+
+def without_brackets(text: str) -> str:
+    """A text without what stands in brackets: published figures, which no command printed here.
+
+    >>> without_brackets("61.0 % (86.3 (all) there), 78.8")
+    '61.0 % , 78.8'
+    """
+    before = ""
+    while before != text:
+        before, text = text, re.sub(r"\([^()]*\)", "", text)
+    return text
+
+
+def printed_by(script: str) -> list[float]:
+    """The numbers in the output that is kept of a script, and what they are as a share in percent, or of the rest."""
+    path = ROOT / "benchmarks" / "results" / f"{script}.txt"
+    found = [
+        float(number.replace(",", ""))
+        for number in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?", path.read_text("utf-8"))
+    ]
+    return [way for number in found for way in (number, 100 * number, 100 * (1 - number), 100 - number)]
+
+
+def unprinted(row: str) -> list[str]:
+    """The measured figures of a row, those with a point, that none of the scripts it names has printed."""
+    _, _, _, _, figure, command, _, _ = row.split("|")
+    scripts = {"systems", *re.findall(r"benchmarks/(\w+)\.py", figure + command)}
+    known = [number for script in scripts for number in printed_by(script)]
+    said = re.findall(r"(?<![\w.-])\d+\.\d+", without_brackets(figure))
+    return [
+        each
+        for each in said
+        if not any(abs(number - float(each)) <= 0.5001 * 10.0 ** -len(each.split(".")[1]) for number in known)
+    ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip())
+def test_the_figures_of_a_row_were_printed_by_its_commands(row: str) -> None:
+    assert unprinted(row) == []
+
+
+def test_a_figure_that_was_not_printed_is_found() -> None:
+    [row] = [row for row in ROWS if row.startswith("| Cho's GRU")]
+    assert unprinted(row.replace("BLEU 21.6", "BLEU 23.4567")) == ["23.4567"]

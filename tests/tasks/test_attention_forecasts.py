@@ -11,11 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from recurra.analysis.looking_back import looking_back
+from recurra.cli import main
 from recurra.errors import ConfigError, DataError
 from recurra.models import reviewing
 from recurra.models.at_once import Seen
 from recurra.models.attending import Attending
 from recurra.padding import Padded
+from recurra.reports.examined import gradients_of_run
 from recurra.runs import begin, resume, setup
 from recurra.training.explaining import explain
 from recurra.training.progress import Silent
@@ -273,3 +275,62 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path, options: list[str]
     file = seasonal(tmp_path / "a.csv", 40)
     with pytest.raises(ConfigError, match=message):
         trained(tmp_path, file, "training.steps=1", *options)
+
+
+@pytest.mark.parametrize("wiring", ["outside", "feeding"])
+def test_gates_of_the_decoder_are_those_of_the_equations(tmp_path: Path, wiring: str) -> None:
+    rows = "".join(f"{2000 + t // 12}-{t % 12 + 1:02},{t % 5}.5\n" for t in range(40))
+    file = write(tmp_path / "a.csv", "month,x\n" + rows)
+    model = trained(tmp_path, file, "training.steps=2", *LOOKING, f"model.wiring={wiring}", "model.cell=gru")
+    found: Any = explain(model, f"{file}:2", show="decoder").view
+    assert found.title == "Gates while it forecast"
+    assert found.tokens == ["2003-05", "2003-06", "2003-07"]
+    network: Any = model.model.double()
+    p = {name: value.detach().numpy() for name, value in network.direct.named_parameters()}
+    of_cell = {name.rpartition("0.0.")[2]: value for name, value in p.items() if name.startswith("wiring.cells.")}
+    batch = model.task.batch([model.task.encode(next(iter(model.task.read([file]))))])
+    h = network.read(network.seen(batch))[0].values[0].detach().numpy() @ p["memory.weight"].T
+    m = h[-12:] + p["places"]
+    state = {"h": np.tanh(p["bridge.maps.0.h.weight"] @ h[-1] + p["bridge.maps.0.h.bias"])}
+    fed = np.zeros(len(p["wiring.readout.mix.weight"]))
+    for k in range(3):
+        number = p["numbers.weight"][k]
+        x = np.concatenate([number, fed]) if wiring == "feeding" else number
+        state = gru(of_cell, {}, x, state, lambda a: a, lambda a: a)
+        for name, value in state.items():
+            given = found.values[name]
+            assert given.means[k] == pytest.approx(value.mean(), abs=1e-6), name
+            assert given.rows[0][k] == pytest.approx(value[given.units[0]], abs=1e-6), name
+        scores = np.exp(m @ state["h"] / np.sqrt(8))
+        seen = np.concatenate([state["h"], scores / scores.sum() @ m])
+        fed = np.tanh(p["wiring.readout.mix.weight"] @ seen + p["wiring.readout.mix.bias"])
+
+
+@pytest.mark.parametrize("wiring", ["outside", "feeding", "inside", "conditional"])
+def test_gradients_of_the_decoder_are_those_that_autograd_finds(tmp_path: Path, wiring: str) -> None:
+    file = seasonal(tmp_path / "a.csv", 30)
+    model = trained(tmp_path, file, "training.steps=2", *LOOKING, f"model.wiring={wiring}", "evaluation.stride=3")
+    found = gradients_of_run(model, file)
+    own = [layer for layer in found.layers if layer.title.startswith("direct.wiring")]
+    assert [layer.steps for layer in own] == [model.task.settings.model.horizon] * (2 if wiring == "conditional" else 1)
+    assert all(len(layer.gradient["h"]) == layer.steps for layer in own)
+    assert any(layer.title.startswith("recurrent") for layer in found.layers)
+
+
+def test_gates_of_a_decoder_are_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = seasonal(tmp_path / "a.csv", 30)
+    model = trained(tmp_path, file, "training.steps=2", *LOOKING, "model.decoder.cell=ntm")
+    asked = ["explain", str(model.folder), f"{file}:2"]
+    for options, said in (
+        (["--show", "decoder", "--layer", "2"], "--layer 2: this decoder has one layer, counted from 1."),
+        (["--show", "decoder", "--direction", "backward"], "--direction backward: a decoder reads forward only."),
+    ):
+        assert main([*asked, *options]) == 2
+        assert said in capsys.readouterr().err
+    assert main([*asked, "--show", "decoder_memory"]) == 0
+    said = capsys.readouterr().out
+    assert "ntm, layer 1 of 1 of the decoder" in said
+    assert "writes" in said
+    assert "reads" in said
+    other = trained(tmp_path / "other", file, "training.steps=2", *LOOKING)
+    assert "decoder_memory" not in other.task.viewers()

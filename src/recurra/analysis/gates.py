@@ -132,9 +132,17 @@ def _parts(stack: Stack, read: Callable[[], object], layer: int, way: int) -> tu
 
 
 def gates_of_decoder(
-    model: nn.Module, tokens: Sequence[str], read: Callable[[Any], object], *, layer: int | None = None
+    model: nn.Module,
+    tokens: Sequence[str],
+    read: Callable[[Any], object],
+    *,
+    layer: int | None = None,
+    part: str = "decoder",
+    heading: str = WRITTEN,
 ) -> Gates:
     """What a decoder's cells compute while they read a target, token by token; the last layer unless said.
+
+    `part` is the attribute of the model that holds the decoder.
 
     `read` runs a model, here a copy of this one in float64, on a single row with the target. Layers are counted from
     1; where two cells take turns in a step, with the attention between them, each counts. A step that reads a vector
@@ -143,7 +151,7 @@ def gates_of_decoder(
     watch = Watch(model)
     with torch.no_grad():
         read(watch.model)
-    seen = [each for each in watch.seen() if each.name.partition(".")[0] == "decoder"]
+    seen = [each for each in watch.seen() if each.name.partition(".")[0] == part]
     if not seen:
         raise ConfigError("this decoder has no recurrent cells, so there are no gates to show.")
     number = len(seen) if layer is None else layer
@@ -159,7 +167,7 @@ def gates_of_decoder(
     }
     cell = unwrapped(chosen.cell)
     title = f"{cell.name}, layer {number} of {len(seen)} of the decoder{_turn(chosen)}"
-    return Gates(named, values, title, number, len(seen), heading=WRITTEN, cell=cell)
+    return Gates(named, values, title, number, len(seen), heading=heading, cell=cell)
 
 
 def unwrapped(cell: Any) -> AnyCell:

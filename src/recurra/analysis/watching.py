@@ -150,15 +150,15 @@ class Watch:
                 stack.cells[number] = nn.ModuleList(Watched(cell) for cell in cells)
             stack.register_forward_pre_hook(self._noting(name), with_kwargs=True)
         for name, part in self.model.named_modules():
-            if isinstance(part, Decoder):
-                self._follow(f"{name}.wiring", part)
+            if isinstance(wiring := getattr(part, "wiring", None), Wiring):
+                self._follow(f"{name}.wiring", wiring, part.first if isinstance(part, Decoder) else None)
 
-    def _follow(self, name: str, decoder: Decoder) -> None:
+    def _follow(self, name: str, wiring: Wiring, first_read: nn.Module | None) -> None:
         """Note the steps of a decoder that reads a target, also where it makes them one at a time."""
-        within = self._from_below(name, decoder.wiring)
+        within = self._from_below(name, wiring)
         before: dict[str, int] = {}
-        if decoder.wiring.in_turn:
-            first, second = (f"{name}.{each}" for each in decoder.wiring.in_turn)
+        if wiring.in_turn:
+            first, second = (f"{name}.{each}" for each in wiring.in_turn)
             self._turns |= {first: (second, False), second: (first, True)}
 
         def lead(*_: object) -> None:
@@ -176,10 +176,10 @@ class Watch:
                     called.append(Call(x.lengths, before[each], each in self._led, is_looped=True))
             self._led.difference_update(within)
 
-        if decoder.first is not None:
-            decoder.first.register_forward_hook(lead)
-        decoder.wiring.register_forward_pre_hook(begin)
-        decoder.wiring.register_forward_hook(end)
+        if first_read is not None:
+            first_read.register_forward_hook(lead)
+        wiring.register_forward_pre_hook(begin)
+        wiring.register_forward_hook(end)
 
     def _from_below(self, name: str, wiring: Wiring) -> list[str]:
         """The stacks of a wiring, which are seen in this order: as its layers lie, then a cell in turn with one."""

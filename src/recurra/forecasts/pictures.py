@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from recurra.config.forecasting import ForecastingDecoding
-from recurra.errors import DataError
+from recurra.errors import ConfigError, DataError
 from recurra.forecasts.answers import quantiles
 from recurra.forecasts.conventions import Conventions
 from recurra.forecasts.intervals import USUAL, Intervals
@@ -18,10 +18,11 @@ from recurra.reading.steps import Steps
 from recurra.settings import name_of
 from recurra.views.prediction import Prediction
 from recurra.views.view import View
-from recurra.views.viewer import Asked
+from recurra.views.viewer import FORESEEN, Asked
 
 if TYPE_CHECKING:
     from recurra.analysis.forecasts import Forecast
+    from recurra.analysis.gates import Gates
 
 NO_FILE = "input"
 """Where a series is from that is asked about without a file."""
@@ -86,22 +87,55 @@ def forecast(task: Forecasts, asked: Asked) -> Forecast:
     )
 
 
+def decoder_gates(conventions: Conventions, asked: Asked) -> Gates:
+    """Gates and states of the decoder at each step after the end of a series that it forecast. (torch)"""
+    from recurra.analysis.gates import gates_of_decoder
+    from recurra.models.series_batch import batched
+    from recurra.padding import fitted
+
+    if asked.direction == "backward":
+        raise ConfigError("--direction backward: a decoder reads forward only.")
+    series, network = _to_look_at(conventions, asked), asked.model
+    row = conventions.encode(series)
+    return gates_of_decoder(
+        network,
+        _named_ahead(series, network.direct.horizon),
+        lambda model: model.looked(fitted(batched([row]), model)),
+        layer=asked.layer,
+        part="direct",
+        heading=FORESEEN,
+    )
+
+
+def _to_look_at(conventions: Conventions, asked: Asked) -> Steps:
+    """The series that is asked about, if there is something in it to look at."""
+    series: Steps = asked.example
+    if not len(series):
+        raise DataError("the series has no steps that a forecast could look at. Give some.")
+    check_ahead(series, conventions.data, conventions.horizon)
+    return series
+
+
+def _named_ahead(series: Steps, steps: int) -> list[str]:
+    """What the steps after the end of a series are called: their times, or their numbers."""
+    moments = series.moments_ahead(steps)
+    if moments is None:
+        return [str(len(series) + number) for number in range(1, steps + 1)]
+    return list(series.written(moments))
+
+
 def looked(conventions: Conventions, asked: Asked) -> View:
     """How much each step of the forecast after the end of a series looked at each step of it. (torch)"""
     from recurra.analysis.looking_back import looking_back
     from recurra.models.series_batch import batched
     from recurra.padding import fitted
 
-    series, horizon, model = asked.example, conventions.horizon, conventions.settings.model
-    if not len(series):
-        raise DataError("the series has no steps that a forecast could look at. Give some.")
-    check_ahead(series, conventions.data, horizon)
+    horizon, model = conventions.horizon, conventions.settings.model
+    series = _to_look_at(conventions, asked)
     network: Any = asked.model
     [weights] = network.looked(fitted(batched([conventions.encode(series)]), network))
     steps = min(horizon, len(weights))
-    moments = series.moments_ahead(steps)
-    numbers = [str(len(series) + number) for number in range(1, steps + 1)]
-    ahead = numbers if moments is None else series.written(moments)
+    ahead = _named_ahead(series, steps)
     shown = "" if steps == horizon else f", the first {steps} steps of the forecast (model.horizon)"
     caption = f"{series.name or 'series'}: attention ({name_of(model.attention)}){shown}"
     return looking_back(weights[:steps], conventions.moments(series)[-weights.shape[1] :], ahead, caption)

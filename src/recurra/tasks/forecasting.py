@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import ForecastingSettings
+from recurra.config.common import has_memory
 from recurra.config.forcing import Forcing
 from recurra.config.forecasting import COUNTS, ForecastingDecoding
 from recurra.config.in_words import cell_in_words, layers_in_words, output_in_words
@@ -28,7 +29,7 @@ from recurra.forecasts.backtesting import backtest, origins_back
 from recurra.forecasts.conventions import Conventions, in_order_of, reads_gaps_in
 from recurra.forecasts.intervals import Intervals
 from recurra.forecasts.learned import learned
-from recurra.forecasts.pictures import NO_FILE, forecast, looked
+from recurra.forecasts.pictures import NO_FILE, decoder_gates, forecast, looked
 from recurra.forecasts.reviews import first_scored, origins_before, places, reviews, with_past
 from recurra.forecasts.several import Member, combined, free_running
 from recurra.forecasts.windows import batches_of, cut_out, windows_of
@@ -48,7 +49,7 @@ from recurra.tasks.task import START, AnswerKind, Axes, Loss, Moment, Prediction
 from recurra.views.forecast_table import forecast_csv, forecast_table
 from recurra.views.purpose import SERIES
 from recurra.views.table import Table
-from recurra.views.viewer import FORECAST, LOOKED
+from recurra.views.viewer import FORECAST, FORESEEN, LOOKED, WRITTEN_REMEMBERED, Asked
 
 if TYPE_CHECKING:
     from recurra.analysis.anatomy import Anatomy
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from recurra.models.forecaster import Forecaster
     from recurra.models.series_batch import ForecasterBatch
     from recurra.predictors.predictor import Predictor
+    from recurra.views.view import View
 
 Output: TypeAlias = "Forecast | Review"
 
@@ -513,10 +515,26 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         ahead = Viewer(lambda asked: forecast(self, asked).view(), longest=sys.maxsize, title=FORECAST, of_several=True)
         found = {"forecast": ahead}
         if self.settings.model.ahead == "attention":
+            own = self.settings.model.decoder.cell or self.settings.model.cell
             found["attention"] = Viewer(
                 lambda asked: looked(self.conventions, asked), longest=sys.maxsize, title=LOOKED
             )
+            if has_memory(own):
+                gates["decoder_memory"] = Viewer(self._decoder_memory, longest=sys.maxsize, title=WRITTEN_REMEMBERED)
+            gates["decoder"] = Viewer(
+                lambda asked: decoder_gates(self.conventions, asked).view(),
+                longest=sys.maxsize,
+                telling=False,
+                title=FORESEEN,
+                layered=True,
+            )
         return {**found, **gates}
+
+    def _decoder_memory(self, asked: Asked) -> View:
+        """Where the external memory of the decoder was written and read while it forecast. (torch)"""
+        from recurra.analysis.memory import memory_view
+
+        return memory_view(decoder_gates(self.conventions, asked), WRITTEN_REMEMBERED)
 
     def anatomy(self, model: Any) -> Anatomy:
         from recurra.analysis.anatomy import UnrolledLevel
