@@ -5,8 +5,10 @@ from __future__ import annotations
 import doctest
 import importlib.util
 import json
+import os
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,31 @@ def test_what_is_a_notebook_says_so_below_its_title(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.md").read_text().splitlines()[2] == (
             f"[This page as a notebook](notebooks/{name}.ipynb)"
         )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["start", "classification", "notebooks"])
+def test_a_notebook_of_a_page_runs_from_start_to_end(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each cell in a kernel of its own, as Jupyter runs it: an error in one ends it."""
+    nbclient = pytest.importorskip("nbclient", reason="needs pip install nbclient ipykernel")
+    pytest.importorskip("ipykernel", reason="needs pip install nbclient ipykernel")
+    for needed in ("pandas", "narwhals", "sklearn") if name == "notebooks" else ():
+        pytest.importorskip(needed)
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("RECURRA_CACHE", str(tmp_path / "cache"))
+    made = nbformat.reads(NOTEBOOKS["notebook"]((ROOT / "docs" / f"{name}.md").read_text("utf-8")), as_version=4)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    options = {"timeout": 300, "kernel_name": "python3", "resources": {"metadata": {"path": str(folder)}}}
+    nbclient.NotebookClient(made, **options).execute()
+    shown = [output for cell in made.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("data" in output or "text" in output for output in shown)
+    assert list((folder / "runs").iterdir())
 
 
 @pytest.mark.parametrize("script", ["site", "as_notebook"])

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from recurra.padding import exact
+
 
 class Rotation(NamedTuple):
     """The angles of positions: pair j of position p turns by p · 10000^(−2j/d)."""
@@ -18,9 +20,10 @@ class Rotation(NamedTuple):
 def rotation(positions: Tensor, size: int, like: Tensor) -> Rotation:
     """The angles of positions (..., T), whole numbers, for vectors of an even size d, in the type of `like`."""
     # Exact first: single precision would round the angle of a position far away.
-    pairs = torch.arange(size // 2, dtype=torch.float64, device=positions.device)
-    angles = positions.unsqueeze(-1) * 10000.0 ** (-2.0 * pairs / size)
-    return Rotation(angles.cos().to(like.dtype), angles.sin().to(like.dtype))
+    places = exact(positions)
+    pairs = torch.arange(size // 2, dtype=torch.float64, device=places.device)
+    angles = places.unsqueeze(-1) * 10000.0 ** (-2.0 * pairs / size)
+    return Rotation(angles.cos().to(like.device, like.dtype), angles.sin().to(like.device, like.dtype))
 
 
 def rotated(x: Tensor, by: Rotation) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import NamedTuple, final
 
-from recurra.views.page import table_in_html
+from recurra.views.page import in_notebook, table_in_html
 from recurra.views.table import Table
 
 
@@ -34,7 +34,7 @@ class Scores(NamedTuple):
         pieces += [f'<p class="soft">{escape(note)}</p>' for note in self.notes]
         for title, table in self.tables.items():
             pieces.append(f"<details><summary>{escape(title)}</summary>{table_in_html(table)}</details>")
-        return "\n".join(pieces)
+        return in_notebook("\n".join(pieces))
 
 
 @final

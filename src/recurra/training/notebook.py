@@ -14,7 +14,7 @@ from recurra.training.curves import learning_curves
 from recurra.training.log import Line, TrainLine, ValidLine
 from recurra.training.pace import Clock, Pace, duration, speed
 from recurra.training.progress import Progress
-from recurra.views.page import table_in_html
+from recurra.views.page import in_notebook, table_in_html
 from recurra.views.table import Table
 
 EVERY = 1.0
@@ -95,7 +95,7 @@ class Notebook(Progress):
     def html(self) -> str:
         """All that is shown now."""
         notes = "".join(f"<div>{escape(note)}</div>" for note in self._notes)
-        return f'<div style="max-width:60rem">{notes}{self._bar()}{self._curves()}{self._table()}</div>'
+        return in_notebook(f'<div style="max-width:60rem">{notes}{self._bar()}{self._curves()}{self._table()}</div>')
 
     def _bar(self) -> str:
         pace = self._pace

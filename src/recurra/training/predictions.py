@@ -7,7 +7,7 @@ from typing import Any
 
 from recurra.data.frames import Like, like_named, made_frame
 from recurra.tasks.task import Task
-from recurra.views.page import table_in_html
+from recurra.views.page import in_notebook, table_in_html
 from recurra.views.prediction import Prediction
 from recurra.views.table import Table
 
@@ -31,7 +31,7 @@ class Predictions(list[Prediction]):
         table = self.table()
         more = len(table.rows) - MOST_SHOWN
         said = f"<p>{more:,} more</p>" if more > 0 else ""
-        return table_in_html(table._replace(rows=table.rows[:MOST_SHOWN])) + said
+        return in_notebook(table_in_html(table._replace(rows=table.rows[:MOST_SHOWN])) + said)
 
     def to_frame(self, library: str | None = None) -> Any:
         """The answers as a data frame: of the same library as the inputs, or of "pandas", "polars" or "pyarrow".

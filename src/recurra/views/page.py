@@ -11,6 +11,7 @@ from html import escape
 from pathlib import Path
 
 from recurra.errors import DataError
+from recurra.views.scene import COLOURS, Colour
 from recurra.views.table import Table, in_cell
 
 # Nothing is fetched from anywhere: the policy forbids it, and the empty icon keeps a browser from asking for one.
@@ -46,6 +47,35 @@ details{margin-top:.75rem}summary{cursor:pointer}
 </style>"""
 
 
+def _in_the_theme() -> str:
+    """The colours of pictures and words where the page has a theme of its own, whatever the system's is."""
+    themes = {
+        0: (
+            '[data-jp-theme-light="true"]',
+            ".vscode-light",
+        ),  # JupyterLab, nbconvert; Visual Studio Code
+        1: ('[data-jp-theme-light="false"]', ".vscode-dark"),
+    }
+    rules = []
+    for way, places in themes.items():
+        colours = "".join(f"--{name}:{both[way]};" for name, both in COLOURS.items())
+        strong = "".join(f"--{name}:{' '.join(map(str, bytes.fromhex(COLOURS[name][way][1:])))};" for name in STRONG)
+        for what, values in (("scene", colours), ("words", strong)):
+            rules.append(f"{','.join(f'{place} .recurra .{what}' for place in places)}{{{values}}}")
+    return "".join(rules)
+
+
+STRONG: tuple[Colour, ...] = ("more", "less")
+"""The colours of words."""
+
+_IN_NOTEBOOK = (
+    ".recurra .narrow{display:none}.recurra .scroll{overflow-x:auto}"
+    ".recurra .scroll table{table-layout:auto;width:max-content;font-variant-numeric:tabular-nums}"
+    ".recurra .scroll :is(th,td){max-width:24rem;text-align:left;vertical-align:top;overflow-wrap:anywhere}"
+    ".recurra .scroll .number{text-align:right}" + _in_the_theme()
+)
+
+
 def page(title: str, pieces: Iterable[str], *, script: str = "") -> str:
     """A whole page of pieces of HTML; empty ones are left out. Of scripts, the browser runs the given one alone."""
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -63,8 +93,8 @@ def section(title: str, content: str) -> str:
 
 
 def in_notebook(content: str) -> str:
-    """Pieces of a page as a notebook shows them: of two pictures, the one for wide screens."""
-    return f'<div class="recurra"><style>.recurra .narrow{{display:none}}</style>{content}</div>'
+    """Pieces of a page as a notebook shows them: of two pictures the one for wide screens, in the notebook's theme."""
+    return f'<div class="recurra"><style>{_IN_NOTEBOOK}</style>{content}</div>'
 
 
 def table_in_html(table: Table) -> str:

@@ -70,7 +70,7 @@ class Prediction(NamedTuple):
         >>> "<td>probability_yes</td><td>0.9000</td>" in shown
         True
         """
-        from recurra.views.page import table_in_html
+        from recurra.views.page import in_notebook, table_in_html
 
         rows: list[list[Any]] = [["input", self.input], ["output", self.output], ["score", self.score]]
         for name, value in self.detail.items():
@@ -79,4 +79,4 @@ class Prediction(NamedTuple):
                 rows += [[f"probability_{label}", share] for label, share in most]
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 rows.append([name, value])
-        return table_in_html(Table(["answer", ""], rows))
+        return in_notebook(table_in_html(Table(["answer", ""], rows)))

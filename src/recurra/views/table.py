@@ -35,9 +35,9 @@ class Table(NamedTuple):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from recurra.views.page import table_in_html
+        from recurra.views.page import in_notebook, table_in_html
 
-        return table_in_html(self)
+        return in_notebook(table_in_html(self))
 
 
 def _is_number(cell: str) -> bool:
