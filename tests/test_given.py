@@ -21,6 +21,7 @@ from recurra.config import ClassificationSettings, Seq2SeqSettings, TaggingSetti
 from recurra.config.given import Given
 from recurra.config.renamed import Renamed, RenamedWarning
 from recurra.config.run_file import FORMAT
+from recurra.config.tagging import TaggingDecoding
 from recurra.errors import CheckpointError, ConfigError
 from recurra.runs import setup, setup_of
 from recurra.settings import SettingError, setting
@@ -273,7 +274,7 @@ def test_a_command_refuses_settings_that_it_makes_no_use_of(
 
 
 @dataclass(frozen=True)
-class Widths:
+class Widths(TaggingDecoding):
     """Settings of a search that is always the same one."""
 
     width: int = setting(1, "hypotheses that are kept")

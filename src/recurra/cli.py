@@ -400,13 +400,14 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
         "--out",
         metavar="FILE",
         help="write the input's columns with prediction and score to a new .csv, .tsv, .jsonl or .parquet file; of a "
-        "tagger also .conllu, of a forecaster the rows of --format csv; for a folder, a folder",
+        "tagger also .conllu or .conll, of a forecaster the rows of --format csv; for a folder, a folder",
     )
     sub.add_argument(
         "--format",
-        metavar="{conllu,csv}",
+        metavar="{conllu,conll,csv}",
         help="conllu, of taggers: CoNLL-U of raw text; of a .conllu file all other columns and comments are kept; "
-        "csv, of forecasters: a row for each series, step ahead and column",
+        "conll, of taggers: a word and its tags a line, with tabs between them; csv, of forecasters: a row for each "
+        "series, step ahead and column",
     )
     sub.add_argument(
         "--alignments", metavar="FILE", help="seq2seq: write word alignments in Pharaoh format, one line per answer"

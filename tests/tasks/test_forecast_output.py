@@ -93,7 +93,7 @@ def test_formats_of_other_tasks_are_refused(tmp_path: Path, capsys: pytest.Captu
     model = trained(tmp_path, file, *RECURSIVE)
     for options, said in (
         (["--format", "conllu"], "--format conllu is for taggers; forecasting prints plain answers"),
-        (["--format", "xml"], "--format xml is not known: forecasters write csv, taggers conllu."),
+        (["--format", "xml"], "--format xml is not known: forecasters write csv, taggers conllu or conll."),
         (["--format", "csv", "--json"], "--format csv and --json exclude each other."),
         (["--format", "csv", "--out", str(tmp_path / "b.tsv")], "the file must end in .csv"),
     ):

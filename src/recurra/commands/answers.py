@@ -39,7 +39,7 @@ def predict(options: argparse.Namespace) -> None:
     if options.out is not None:
         from recurra.commands.joined import check_is_free
 
-        check_is_free(Path(options.out), also=(".conllu",))
+        check_is_free(Path(options.out), also=(".conllu", ".conll"))
     file = None if options.file in (None, "-") else options.file
     which = which_model(options)
     model = which.load()

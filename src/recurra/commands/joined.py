@@ -45,7 +45,7 @@ def check_is_free(path: Path, *, also: Sequence[str] = ()) -> None:
     if f".{extension(path)}" not in (*ENDINGS, *also):
         raise ConfigError(
             f"--out {path}: the file must end in {', '.join(ENDINGS)}; text also with .gz or .zst. Taggers also write "
-            ".conllu."
+            ".conllu and .conll."
         )
     if path.exists():
         raise ConfigError(f"--out {path}: this file exists already. Remove it, or choose another name.")

@@ -259,6 +259,15 @@ class TaggingEvaluation:
 
 
 @dataclass(frozen=True)
+class TaggingDecoding:
+    """How answers are written."""
+
+    scheme: Literal["bio", "bioes", "iob1"] | None = setting(
+        None, "write tags of spans in this scheme, whichever the run has learned; none: as it has learned them"
+    )
+
+
+@dataclass(frozen=True)
 class TaggingSettings:
     """All settings of tagging."""
 
@@ -272,6 +281,7 @@ class TaggingSettings:
         metadata={"about": "training"},
     )
     evaluation: TaggingEvaluation = section(TaggingEvaluation, "evaluation")
+    decoding: TaggingDecoding = section(TaggingDecoding, "how answers are written")
 
     @classmethod
     def usual(cls, table: Mapping[str, Any]) -> Self:

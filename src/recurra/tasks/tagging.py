@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -25,7 +25,7 @@ from recurra.data.normal import Normal
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
-from recurra.metrics.spans import scheme_of
+from recurra.metrics.spans import converted, found_scheme, scheme_of
 from recurra.named import did_you_mean
 from recurra.reading.offsets import detail_of, spans_in, written_in
 from recurra.reading.pieces import over_pieces
@@ -183,6 +183,18 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         self.values = values
         self.raw = raw
         self._code_points = CodePoints(characters)
+        self._of_spans = [
+            not is_edit and found_scheme([each.tokens]) is not None
+            for each, is_edit in zip(self.tags, self.edits, strict=True)
+        ]
+        # A task of one's own may have another [decoding] in place of this task's.
+        self._scheme: str | None = getattr(settings.decoding, "scheme", None)
+        if self._scheme is not None and not any(self._of_spans):
+            raise SettingError(
+                f"decoding.scheme = '{self._scheme}' writes tags of spans, such as B-person and I-person, "
+                "but no column of this run has such tags: leave it out.",
+                ("decoding", "scheme"),
+            )
         self._tag_ids = [{tag: number for number, tag in enumerate(each)} for each in self.tags]
 
     @classmethod
@@ -571,6 +583,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
         if self.frames is not None or self.values is not None or self.labels is not None or any(self.edits):
             raise offline.not_yet("a tagger of series, values, lemmas or labels of whole sentences")
+        if self._scheme is not None:
+            raise offline.not_yet("a tagger that writes another scheme than it has learned (decoding.scheme)")
         return offline.tagging(
             self.words,
             self.characters if self.spells else None,
@@ -630,8 +644,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
             detail |= detail_of(example.written)
         for number, column in enumerate(self.settings.data.tags or ()):
             tags = self._said(number, example, output)
-            detail[column] = tags
-            parts.append(" ".join(tags))
+            detail[column] = said = self._in_scheme(number, tags)
+            parts.append(" ".join(said))
             if example.written is not None and scheme_of(self.tags[number].tokens) is not None:
                 detail["spans"] = [*detail.get("spans", ()), *spans_in(example.written, tags)]
         if output.values is not None and self.values is not None:
@@ -650,14 +664,16 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
     def printed(self, answer: Prediction, format: str, number: int) -> str:
         _check_format(format)
         if self.frames is not None:
-            raise ConfigError("--format conllu writes words, but this run tags frames of numbers: use --json.")
+            raise ConfigError(f"--format {format} writes words, but this run tags frames of numbers: use --json.")
+        if format == "conll":
+            return self._in_conll(answer)
         written = written_in(answer.detail)
         bare = conllu_of(written, answer.detail["tokens"], {}, number, document=number == 1 and written.opens)
         return self._with_answer(ConlluSentence(tuple(bare.split("\n")), 1), answer).removesuffix("\n")
 
     def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
         _check_format(format)
-        if file is None or reader(file, self._format_of(file)).__class__ is not CoNLLU:
+        if format == "conll" or file is None or reader(file, self._format_of(file)).__class__ is not CoNLLU:
             asked = (answer for answer in answers if self.frames is not None or answer.detail["tokens"])
             return super().printed_file(file, asked, format)
         return map(self._with_answer, conllu_sentences(file), answers)
@@ -671,6 +687,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         from recurra.models.word_table import WordTable
 
         columns = Columns.of(self.settings.data.tags or (), [each.tokens for each in self.tags], self.edits)
+        if format != "conllu" or self._scheme is not None:
+            return None
         if columns is None or self.raw is None or type(model) is not Tagger or not WordTable.can_hold(model):
             return None
         assert model.splitter is not None, "where raw text is learned, there is one"
@@ -690,6 +708,32 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         """A sentence of CoNLL-U with the columns that were predicted; all else stays."""
         columns = {name: answer.detail[name] for name in self.settings.data.tags or ()}
         return sentence.with_columns(columns, {"label": answer.detail["label"]} if self.labels is not None else {})
+
+    def _in_conll(self, answer: Prediction) -> str:
+        """A word and its tags a line, as data.format = "conll" reads them; an empty line comes after it."""
+        for what, is_said in (
+            ("the label of a whole sentence", self.labels is not None),
+            ("numbers of words (data.values)", self.values is not None),
+        ):
+            if is_said:
+                raise ConfigError(f"--format conll has no place for {what}, which this run also predicts: use --json.")
+        columns = (answer.detail[name] for name in self.settings.data.tags or ())
+        rows = zip(answer.detail["tokens"], *columns, strict=True)
+        return "".join("\t".join(cell or "_" for cell in row) + "\n" for row in rows)
+
+    def _in_scheme(self, column: int, tags: Sequence[str]) -> list[str]:
+        """Tags of a column as decoding.scheme wants them written."""
+        if self._scheme is None or not self._of_spans[column]:
+            return list(tags)
+        return converted(tags, self._scheme)
+
+    @property
+    def unused_in_scores(self) -> Collection[str]:
+        return ("scheme",)  # tags are scored as they were learned, and spans are the same in all schemes
+
+    @property
+    def unused_decoding(self) -> Collection[str]:
+        return () if any(self._of_spans) else ("scheme",)
 
     def _said(self, column: int, example: Sentence, output: TaggerOutput) -> list[str]:
         """What an output says in one column: tags, or what their rules make of the words."""
@@ -798,7 +842,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
         if self.labels is not None and not example.label:
             return None
         wrong = []
-        for column, tags in zip(self.settings.data.tags or (), example.tags, strict=True):
+        for number, (column, gold) in enumerate(zip(self.settings.data.tags or (), example.tags, strict=True)):
+            tags = self._in_scheme(number, gold)
             pairs = zip(example.tokens or self.steps(example), tags, answer.detail[column], strict=True)
             wrong += [f"{token} is {tag}" for token, tag, said in pairs if tag != said]
         if self.labels is not None and answer.detail["label"] != example.label:
@@ -862,8 +907,8 @@ class Tagging(Task[Sentence, "TaggerBatch", "TaggerOutput"]):
 
 
 def _check_format(format: str) -> None:
-    if format != "conllu":
-        raise ConfigError(f"--format {format} is not known: tagging writes conllu.")
+    if format not in ("conllu", "conll"):
+        raise ConfigError(f"--format {format} is not known: tagging writes conllu or conll.")
 
 
 def of_column(table: Mapping[str, Any], name: str, usual: Any) -> Any:

@@ -476,13 +476,13 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def format_of(self, ending: str) -> str | None:
         """The file format that the ending of `recurra predict --out` means; None: answers beside the input's."""
-        return "conllu" if ending == "conllu" else None
+        return ending if ending in ("conllu", "conll") else None
 
     def printed(self, answer: Prediction, format: str, number: int) -> str:
         """The answer to input `number`, from 1, in a file format; what `recurra predict --format` prints."""
-        kind = {"csv": "forecasters", "conllu": "taggers"}.get(format)
+        kind = {"csv": "forecasters", "conllu": "taggers", "conll": "taggers"}.get(format)
         if kind is None:
-            raise ConfigError(f"--format {format} is not known: forecasters write csv, taggers conllu.")
+            raise ConfigError(f"--format {format} is not known: forecasters write csv, taggers conllu or conll.")
         raise ConfigError(f"--format {format} is for {kind}; {self.name} prints plain answers, or JSON with --json.")
 
     def printed_file(self, file: str | Path | None, answers: Iterable[Prediction], format: str) -> Iterator[str]:
