@@ -22,7 +22,8 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test triton-test ray-test trackers-test lowest-test journeys docs site hashes wheels release-check tag clean
+.PHONY: demo test page-test lint bench slow-test triton-test gpu-test ray-test trackers-test lowest-test journeys docs site \
+  hashes wheels release-check tag clean
 
 demo: $(INSTALLED)
 	$(BIN)/recurra demo
@@ -71,6 +72,20 @@ ray-test: $(INSTALLED_RAY)
 trackers-test: $(INSTALLED_TRACKERS)
 	.venv-trackers/bin/python -c 'import mlflow, wandb'
 	$(TEST_ENV) .venv-trackers/bin/pytest --timeout 300 --durations 5 tests/training/test_notebook.py -k 'mlflow or wandb'
+
+# Every test that needs a GPU, and those of what runs on one: in one call, for a GPU costs by the minute. An environment that
+# has torch already is used by GPU_PYTHON=python, with pytest, pytest-xdist, pytest-timeout and hypothesis in it.
+GPU_PYTHON ?= $(BIN)/python
+GPU_TESTS := tests/engines/test_on_gpu.py tests/wirings/test_fused_on_gpu.py tests/training/test_replaying_on_gpu.py \
+  tests/reports/test_speed_on_gpu.py tests/test_training_on_gpu.py tests/training/test_waiting.py tests/engines/test_precision.py \
+  tests/heads/test_contract.py tests/search/test_beam.py tests/search/test_triton_kernels.py tests/models/test_searching_on_device.py \
+  tests/models/test_searching_by_kernels.py tests/models/test_ctc.py tests/products/test_cross_entropy.py \
+  tests/generation/test_continuing.py tests/stacks/test_recurrent.py tests/training/test_processes.py
+ifeq ($(GPU_PYTHON),$(BIN)/python)
+gpu-test: $(INSTALLED_DEV)
+endif
+gpu-test:
+	$(TEST_ENV) PYTHONPATH=src $(GPU_PYTHON) -m pytest -n $(WORKERS) --timeout 300 --durations 20 $(GPU_TESTS)
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)

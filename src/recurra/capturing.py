@@ -9,11 +9,15 @@ succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -50,3 +54,51 @@ def undone(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
             torch.zeros((), device=torch.cuda.current_device())  # torch warns of graphs that are empty
             another.capture_end()
         raise
+
+
+class Recorder:
+    """Records what functions compute, to be computed again in the same tensors.
+
+    On a GPU as CUDA graphs, which share one pool of memory, on a stream of their own. Elsewhere there is nothing to
+    record: Python calls the function again, and what it returns then is copied to where the first results lie.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Inside, all is launched on the stream where things are recorded, after what was launched before."""
+        if self.stream is None:
+            yield
+            return
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.stream):
+            yield
+        torch.cuda.current_stream(self.device).wait_stream(self.stream)
+
+    def record(self, run: Callable[[], Result]) -> tuple[Callable[[], None], Result]:
+        """What computes a function again, and its results, where they will be each time."""
+        if self.stream is not None:
+            with self.aside(), capturing(self.pool) as graph:
+                found = run()
+            return graph.replay, found
+        first = run()
+
+        def again() -> None:
+            for old, new in zip(tree_leaves(first), tree_leaves(run()), strict=True):
+                if isinstance(old, Tensor) and old is not new:
+                    with torch.no_grad():
+                        old.detach().copy_(new)
+
+        return again, first
+
+    @property
+    def held(self) -> int:
+        """Bytes of the GPU that its pool holds."""
+        if self.pool is None:
+            return 0
+        segments: list[Any] = torch.cuda.memory_snapshot()
+        return sum(each["total_size"] for each in segments if tuple(each["segment_pool_id"]) == tuple(self.pool))

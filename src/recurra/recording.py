@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,11 +30,10 @@ class NotRecordedError(EngineError):
 
 
 class Recording:
-    """One step that is computed so: the twins of its numbers, and what must live as long as its graph."""
+    """One step that is computed so: the twins of its numbers."""
 
     def __init__(self, twins: Iterable[tuple[Tensor, Tensor]]) -> None:
         self.twins = {id(numbers): (numbers, copy) for numbers, copy in twins}  # the pair keeps both alive
-        self.kept: list[Any] = []
 
 
 _present: list[Recording] = []  # at most one; the thread of the backward pass looks here too
@@ -102,9 +100,3 @@ def refuse_while_recording(like: Tensor, what: str) -> None:
     """Raise a NotRecordedError if a graph is recorded: what is read from the CPU would never change."""
     if _present and like.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise NotRecordedError(f"{what} is read from the CPU")
-
-
-def keep(thing: Any) -> None:
-    """Memory that a recorded step writes to when it is replayed."""
-    if _present:
-        _present[0].kept.append(thing)

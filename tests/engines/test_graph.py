@@ -88,6 +88,34 @@ def test_inside_a_graph_the_estimates_are_those_of_replayed_kernels(
     assert able == ["graph", "vendor", "loop"]
 
 
+IN_FLOAT16 = {  # milliseconds of torch.nn.LSTM in float16 inside a CUDA graph: section 1 of cells_on_gpu.txt
+    (1, 128, 512): 1.560,
+    (32, 64, 512): 0.502,
+    (128, 50, 512): 1.289,
+    (64, 64, 1024): 1.414,
+    (256, 100, 1024): 3.784,
+    (64, 512, 768): 9.975,
+    (16, 1024, 2048): 26.346,
+}
+
+
+@pytest.mark.parametrize("by_autocast", [False, True])
+@pytest.mark.parametrize(("shape", "milliseconds"), IN_FLOAT16.items(), ids=str)
+def test_in_float16_the_vendor_is_taken_where_its_kernel_was_faster(
+    shape: tuple[int, int, int], milliseconds: float, by_autocast: bool
+) -> None:
+    work = layer_of(*shape)._replace(dtype=torch.float16, graphed=True)
+    if by_autocast:
+        work = work._replace(dtype=torch.float32, autocast=True, lower=torch.float16)
+    assert 1e3 * Vendor().cost(work) == pytest.approx(milliseconds, rel=0.12)
+    fastest = next(engine.name for engine in by_cost(work) if engine.name in ("vendor", "graph"))
+    assert fastest == ("vendor" if shape == (32, 64, 512) else "graph")
+
+
+def test_a_batch_of_no_rows_has_a_cost_in_float16_too() -> None:
+    assert Vendor().cost(layer_of(0, 5, 8)._replace(dtype=torch.float16, graphed=True)) > 0
+
+
 def test_called_from_python_a_short_lstm_stays_with_the_vendor() -> None:
     work = layer_of(128, 50, 512)
     assert Vendor().cost(work) < Graph().cost(work)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from recurra.engines.persistent_source import Persistent, persistent
-from recurra.engines.tiles import MOST_NUMBERS, MOST_ROWS, TABLE, Direction, Size, choice, fits
+from recurra.engines.tiles import MOST_NUMBERS, MOST_ROWS, TABLE, Direction, Size, Tile, choice, fits
 from recurra.engines.workspace import is_too_large, persistent_of
 from tests.engines.test_triton_source import plan_of
 
@@ -40,6 +40,28 @@ def test_all_programs_fit_whatever_the_size(direction: Direction, dtype: torch.d
                     assert fits(tile, of_size, rows, dtype.itemsize, processors)
                     found += 1
     assert found
+
+
+@pytest.mark.parametrize("on_chip", [180 << 10, 116 << 10, 52 << 10, 1 << 10])
+def test_on_gpus_with_less_memory_beside_each_processor_matrices_that_stay_there_fit(on_chip: int) -> None:
+    kept = 0
+    for waits_again in (True, False):
+        for units in (24, 200, 512, 768, 1024):
+            of_size = replace(kernel(waits_again, units), terms=4 * units)
+            for rows in (1, 16, 64):
+                tile = choice(of_size, "forward", rows, HALF, processors=132, tf32=True, on_chip=on_chip)
+                if tile is not None and not tile.chunk:
+                    assert of_size.terms * tile.units * HALF.itemsize <= on_chip
+                    kept += 1
+    assert (kept > 0) == (on_chip > 1 << 10)
+
+
+def test_where_a_tile_of_the_table_does_not_fit_the_steps_run_otherwise() -> None:
+    lstm = replace(kernel(False, 512), terms=4 * 512)
+    assert choice(lstm, "forward", 128, HALF, processors=132, tf32=True) == Tile(32, 16, 8)
+    small = choice(lstm, "forward", 128, HALF, processors=132, tf32=True, on_chip=52 << 10)
+    assert small is None or small.units < 16
+    assert choice(lstm, "forward", 128, HALF, processors=132, tf32=True, on_chip=1 << 10) is None
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])

@@ -25,6 +25,7 @@ from recurra.engines.vendor import Vendor
 from recurra.errors import EngineError
 from recurra.named import choose as choose_name
 from recurra.padding import Padded
+from recurra.products.triton_here import KernelsError
 
 SINGLE, LOOP = Single(), Loop()
 
@@ -99,9 +100,16 @@ def read_layer(name: str, layer: Layer, x: Padded, every: bool = False, recomput
     """
     stand_in = None if torch.compiler.is_compiling() else _instead.get()  # torch cannot read context variables
     engine = choose(engine_named(name), layer, x, every) if stand_in is None else stand_in
+    chosen = engine
     if recompute and torch.is_grad_enabled() and x.values.numel():
         engine = Recomputed(engine, recompute)
-    return engine.run(layer, x, every)
+    try:
+        return engine.run(layer, x, every)
+    except KernelsError:
+        if chosen.refusal(layer, x, every) is None:
+            raise
+    # Its kernels are not used again: 'auto' takes another engine, and one that is asked for says why it cannot.
+    return read_layer(name, layer, x, every, recompute)
 
 
 def read_stack(

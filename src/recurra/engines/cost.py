@@ -56,6 +56,7 @@ def work_of(layer: Layer, x: Padded) -> Work:
         torch.get_num_threads(),
         compiler() is not None,
         device == "cuda" and is_graphed(),
+        torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None,
     )
 
 

@@ -54,6 +54,7 @@ class Work(NamedTuple):
     threads: int
     has_compiler: bool
     graphed: bool = False  # whether it is recorded as a CUDA graph: launching its kernels then takes no time
+    lower: torch.dtype | None = None  # the type that autocast computes products in
 
 
 class Engine(Protocol):

@@ -7,6 +7,7 @@ matrices are one product each after the last step. See workspace.py for where th
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import torch
@@ -20,11 +21,10 @@ from recurra.engines.planned import Run, Steps
 from recurra.engines.planning import PLANS, inputs_of, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
 from recurra.engines.tiles import Direction
-from recurra.engines.triton_kernels import is_interpreted
 from recurra.engines.values import NoPlan
 from recurra.engines.workspace import Workspace, in_one_piece, kernels_of, nothing_carried
 from recurra.padding import Padded
-from recurra.products.triton_here import has_triton
+from recurra.products.triton_here import KernelsError, kernels_for, why_no_kernels
 from recurra.recording import is_graphed
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -54,7 +54,7 @@ class Graph:
     def refusal(self, layer: Layer, x: Padded, every: bool = False) -> str | None:
         if (reason := only_looped(x, layer)) is not None:
             return reason
-        if (reason := no_kernels(x.values)) is not None:
+        if (reason := why_no_kernels(x.values.device)) is not None:
             return reason
         if x.values.dtype not in TYPES:
             return f"it supports float32, bfloat16 and float16, but the batch has {x.values.dtype}"
@@ -64,6 +64,8 @@ class Graph:
             plan = PLANS.plan(reader, x.values)
             if isinstance(plan, str):
                 return f"'{reader.cell.name}' has no plan: {plan}"
+            if (reason := why_no_kernels(x.values.device, plan)) is not None:
+                return reason
             of_rows = row_tensors(plan, reader)
             if torch.is_grad_enabled() and any(row.requires_grad for row in of_rows):
                 return f"'{reader.cell.name}' needs the gradient of a value in `fixed` that differs between rows"
@@ -111,17 +113,9 @@ class Graph:
         return readings
 
 
-def no_kernels(values: Tensor) -> str | None:
-    """Why no kernel of Triton can run on a batch, in words; None where they can."""
-    if is_interpreted() and values.device.type == "cpu":
-        return None
-    if values.device.type != "cuda":
-        return f"it runs on a GPU, but the batch is on {values.device.type}"
-    if not has_triton():
-        return "its kernels are compiled by Triton, which is not installed (pip install triton)"
-    if torch.cuda.get_device_capability(values.device) < (7, 0):
-        return "Triton needs a GPU of compute capability 7.0 or newer"
-    return None
+def launching(run: Run, device: torch.device) -> AbstractContextManager[None]:
+    """Inside, the kernels of a plan are launched."""
+    return kernels_for(device, run.plan, f"the engine 'graph' with the cell '{run.reader.cell.name}'")
 
 
 class GraphSteps(torch.autograd.Function):
@@ -144,7 +138,8 @@ class GraphSteps(torch.autograd.Function):
             workspace.set_lengths(run.lengths, B, T)
         direction: Direction = "forward" if run.training else "inference"
         workspace.load(direction, tensors[count + run.row_count :], start, rows)
-        workspace.run_forward(direction, given, is_ragged)
+        with launching(run, given.device):
+            workspace.run_forward(direction, given, is_ragged)
         sequences = [
             in_one_piece(workspace.sequence(buffer, B, T), always=True).to(dtype)
             for buffer in (plan.states if run.every else plan.states[:1])
@@ -167,8 +162,12 @@ class GraphSteps(torch.autograd.Function):
             # Second derivatives, or a second backward pass whose workspace has been used again since.
             none, *found = Steps.recorded(ctx, *gradients)
             return none, None, *found
-        with torch.no_grad(), torch.autocast(ctx.lease.workspace.device.type, enabled=False):
-            found = GraphSteps.fast(ctx, *gradients)
+        try:
+            with torch.no_grad(), torch.autocast(ctx.lease.workspace.device.type, enabled=False):
+                found = GraphSteps.fast(ctx, *gradients)
+        except KernelsError:  # a warning has said so
+            none, *found = Steps.recorded(ctx, *gradients)
+            return none, None, *found
         ctx.lease.release()
         return None, None, None, *found
 
@@ -187,7 +186,8 @@ class GraphSteps(torch.autograd.Function):
         absent = tuple(buffer for buffer, g in zip(plan.d_outputs, of_sequences, strict=True) if g is None)
         of_finals = zip(nothing_carried(plan), gradients[-count:], strict=True)
         absent += tuple(buffer for buffer, g in of_finals if buffer is not None and g is None)
-        workspace.run_backward(T, ctx.is_ragged, absent)
+        with launching(run, workspace.device):
+            workspace.run_backward(T, ctx.is_ragged, absent)
         d_start = [
             workspace.start_gradient(parts, B).to(before.dtype) if is_needed else None
             for parts, before, is_needed in zip(plan.d_states, start, needed, strict=False)
@@ -268,6 +268,16 @@ class Workspaces:
                     self.idle.setdefault(key, []).append(workspace)
                     self.idle[key] = self.idle.pop(key)  # the key used last stands last
                     self.drop(workspace.device)
+
+    def forget(self, device: torch.device) -> bool:
+        """Drop all of a device that are not in use. Whether there were some."""
+        with self.lock:
+            gone = [each for of_key in self.idle.values() for each in of_key if each.device == device]
+            for each in gone:
+                self.turns.pop(id(each), None)
+            kept = {key: [each for each in of_key if each.device != device] for key, of_key in self.idle.items()}
+            self.idle = {key: of_key for key, of_key in kept.items() if of_key}
+            return bool(gone)
 
     def drop(self, device: torch.device) -> None:
         """Drop those that were used longest ago while all together hold too much."""

@@ -20,6 +20,7 @@ is one scan from the end, and all other gradients follow from dh and f as of a s
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ from recurra.engines.vendor import last_real
 from recurra.engines.workspace import products_of
 from recurra.errors import EngineError
 from recurra.padding import Padded
+from recurra.products.triton_here import KernelsError
 from recurra.recording import is_graphed
 
 TIMES = 10
@@ -184,6 +186,15 @@ def solution(cell: AnyCell, fixed: Any, inputs: Tensor, start: Tensor) -> Tensor
 
 def linear(decay: Tensor, inflow: Tensor, start: Tensor) -> Tensor:
     """h_t = decay_t ∘ h_{t-1} + inflow_t, all (B, T, H)."""
+    if (found := linear_by_kernels(decay, inflow, start)) is not None:
+        return found
+    h = torch.empty_like(inflow, memory_format=torch.contiguous_format)
+    scan(decay, inflow, start, out=h)
+    return h
+
+
+def linear_by_kernels(decay: Tensor, inflow: Tensor, start: Tensor) -> Tensor | None:
+    """The same by kernels; None where there are none."""
     if scan_on_gpu.no_kernels(decay) is None:
         reader = DirectedCell(scan_on_gpu.given_cell(start.shape[1]), ElmanState(start), ())
         both = torch.cat([decay, inflow], dim=-1)
@@ -191,7 +202,6 @@ def linear(decay: Tensor, inflow: Tensor, start: Tensor) -> Tensor:
         if not isinstance(found, str):
             run = Run(found[0], reader, None, False, 0, False, None, keeps_inputs=True)
             settings = scan_on_gpu.Settings(found[1], decay.dtype)
-            return scan_on_gpu.Scanned(run, settings, both, start, ()).forward(decay.dtype)[0]
-    h = torch.empty_like(inflow, memory_format=torch.contiguous_format)
-    scan(decay, inflow, start, out=h)
-    return h
+            with suppress(KernelsError), scan_on_gpu.launching(run, decay.device):
+                return scan_on_gpu.Scanned(run, settings, both, start, ()).forward(decay.dtype)[0]
+    return None

@@ -20,15 +20,28 @@ from torch import Tensor
 from recurra.engines.engine import DirectedCell, Reading
 from recurra.engines.newton_source import newton_kernels
 from recurra.engines.plan import Plan
-from recurra.engines.planned import Run
+from recurra.engines.planned import Run, Steps
 from recurra.engines.planning import PLANS, split_fixed
 from recurra.engines.replay import is_differentiated
-from recurra.engines.scan_on_gpu import PROGRAMS, Cut, Scanned, ScanSteps, Settings, keep, no_kernels, placed
+from recurra.engines.scan_on_gpu import (
+    PROGRAMS,
+    Cut,
+    Scanned,
+    ScanSteps,
+    Settings,
+    keep,
+    launching,
+    no_kernels,
+    placed,
+)
 from recurra.engines.scan_source import AT_ONCE, ScanKernels
 from recurra.engines.triton_source import power_of_two
 from recurra.engines.values import NoPlan
 from recurra.errors import EngineError
 from recurra.padding import Padded
+from recurra.products.triton_here import KernelsError, why_no_kernels
+
+ENGINE = "newton"
 
 LEAST_STEPS = 64
 """No chunk is shorter; of long sequences a chunk has 2 √T steps, so that few states are to be found."""
@@ -62,7 +75,10 @@ def kernels_for(reader: DirectedCell, values: Tensor) -> ScanKernels | str:
     if values.dtype != torch.float32 or any(field.dtype != torch.float32 for field in reader.state):
         return "Newton's kernels need float32"
     plan = PLANS.plan(reader, values)
-    return plan if isinstance(plan, str) else kernels_of(plan)
+    if isinstance(plan, str):
+        return plan
+    reason = why_no_kernels(values.device, (ENGINE, plan))
+    return kernels_of(plan) if reason is None else reason
 
 
 def read(reader: DirectedCell, x: Padded, every: bool) -> Reading | None:
@@ -80,7 +96,10 @@ def read(reader: DirectedCell, x: Padded, every: bool) -> Reading | None:
     training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     lengths = None if x.is_full else x.lengths
     run = Run(plan, reader, lengths, False, len(rows), training, None, keeps_inputs=True)
-    h, final = NewtonSteps.apply(run, Settings(kernels, inputs.dtype), *tensors)  # type: ignore[no-untyped-call]
+    try:
+        h, final = NewtonSteps.apply(run, Settings(kernels, inputs.dtype, ENGINE), *tensors)  # type: ignore[no-untyped-call]
+    except KernelsError:  # a warning has said so
+        return None
     outputs = Padded(h, x.lengths).reversed().values if backward else h
     return Reading(outputs, cell.State(outputs if every else final))
 
@@ -94,7 +113,8 @@ class NewtonSteps(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         scanned = Scanned(run, settings, inputs, start, others)
         scanned.cut = cut_of(scanned.B, scanned.T, scanned.H)
-        h, final = solved(scanned)
+        with launching(run, inputs.device, ENGINE):
+            h, final = solved(scanned)
         keep(ctx, run, settings, inputs, start, *others, h)
         return h, final
 
@@ -102,8 +122,11 @@ class NewtonSteps(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if is_differentiated(gradients):
             raise second_derivatives()
-        with torch.no_grad():
-            return ScanSteps.fast(ctx, *gradients)
+        try:
+            with torch.no_grad():
+                return ScanSteps.fast(ctx, *gradients)
+        except KernelsError:  # a warning has said so
+            return Steps.recorded(ctx, *gradients)
 
 
 def second_derivatives() -> EngineError:

@@ -9,6 +9,7 @@ Kept for the backward pass are the projected inputs and h, in the type of the ba
 from __future__ import annotations
 
 import functools
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
@@ -23,11 +24,11 @@ from recurra.engines.planning import PLANS, Nodes, row_tensors, split_fixed
 from recurra.engines.replay import is_differentiated
 from recurra.engines.resets import Resets
 from recurra.engines.scan_source import AT_ONCE, ScanKernels, scan_kernels
-from recurra.engines.triton_kernels import is_interpreted, loaded
+from recurra.engines.triton_kernels import loaded
 from recurra.engines.triton_source import PRELUDE, power_of_two
 from recurra.engines.values import NoPlan
 from recurra.padding import Padded, beside
-from recurra.products.triton_here import has_triton
+from recurra.products.triton_here import KernelsError, kernels_for, why_no_kernels
 
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -56,19 +57,18 @@ def given_cell(size: int) -> Given:
     return Given(2 * size, size)
 
 
-def no_kernels(values: Tensor) -> str | None:
-    """Why a batch cannot be scanned by kernels of Triton, in words; None where it can."""
+def no_kernels(values: Tensor, plan: Plan | None = None) -> str | None:
+    """Why a batch cannot be scanned by kernels of Triton, in words; None where it can. plan: by those of a plan."""
     if values.dtype not in TYPES:
         return f"kernels support float32, bfloat16 and float16, but the batch has {values.dtype}"
-    if is_interpreted() and values.device.type == "cpu":
-        return None
-    if values.device.type != "cuda":
-        return f"kernels run on a GPU, but the batch is on {values.device.type}"
-    if not has_triton():
-        return "kernels are compiled by Triton, which is not installed (pip install triton)"
-    if torch.cuda.get_device_capability(values.device) < (7, 0):
-        return "Triton needs a GPU of compute capability 7.0 or newer"
-    return None
+    return why_no_kernels(values.device, None if plan is None else ("scan", plan))
+
+
+def launching(run: Run, device: torch.device, how: str = "scan") -> AbstractContextManager[None]:
+    """Inside, the kernels of a plan are launched."""
+    cell = run.reader.cell
+    of = "" if isinstance(cell, Given) else f" with the cell '{cell.name}'"
+    return kernels_for(device, (how, run.plan), f"the engine '{how}'{of}")
 
 
 @functools.lru_cache(maxsize=256)
@@ -88,6 +88,8 @@ def scannable(reader: DirectedCell, values: Tensor) -> tuple[Plan, ScanKernels] 
     found = kernels_of(plan)
     if isinstance(found, str):
         return found
+    if (reason := no_kernels(values, plan)) is not None:
+        return reason
     if torch.is_grad_enabled() and any(row.requires_grad for row in row_tensors(plan, reader)):
         return "it needs the gradient of a value in `fixed` that differs between rows"
     return plan, found
@@ -121,8 +123,11 @@ def read(reader: DirectedCell, x: Padded, every: bool) -> Reading | None:
     training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     lengths = None if x.is_full else x.lengths
     run = Run(plan, reader, lengths, False, len(rows), training, resets, keeps_inputs=True)
-    with torch.autocast(x.values.device.type, enabled=False):
-        h, final = ScanSteps.apply(run, Settings(kernels, dtype), *tensors)  # type: ignore[no-untyped-call]
+    try:
+        with torch.autocast(x.values.device.type, enabled=False):
+            h, final = ScanSteps.apply(run, Settings(kernels, dtype), *tensors)  # type: ignore[no-untyped-call]
+    except KernelsError:  # a warning has said so
+        return None
     outputs = Padded(h, x.lengths).reversed().values if backward else h
     return Reading(outputs, cell.State(outputs if every else final))
 
@@ -132,6 +137,7 @@ class Settings(NamedTuple):
 
     kernels: ScanKernels
     dtype: torch.dtype  # of the answers
+    engine: str = "scan"
 
 
 class Cut(NamedTuple):
@@ -245,7 +251,8 @@ class ScanSteps(torch.autograd.Function):
     def forward(
         ctx: Any, run: Run, settings: Settings, inputs: Tensor, start: Tensor, *others: Tensor
     ) -> tuple[Tensor, Tensor]:
-        h, final = Scanned(run, settings, inputs, start, others).forward(settings.dtype)
+        with launching(run, inputs.device):
+            h, final = Scanned(run, settings, inputs, start, others).forward(settings.dtype)
         keep(ctx, run, settings, inputs, start, *others, h)
         return h, final
 
@@ -253,15 +260,19 @@ class ScanSteps(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         if is_differentiated(gradients):
             return Steps.recorded(ctx, *gradients)
-        with torch.no_grad(), torch.autocast(ctx.saved_tensors[0].device.type, enabled=False):
-            return ScanSteps.fast(ctx, *gradients)
+        try:
+            with torch.no_grad(), torch.autocast(ctx.saved_tensors[0].device.type, enabled=False):
+                return ScanSteps.fast(ctx, *gradients)
+        except KernelsError:  # a warning has said so
+            return Steps.recorded(ctx, *gradients)
 
     @staticmethod
     def fast(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         inputs, start, *others, h = ctx.saved_tensors
         run: Run = ctx.run
         scanned = Scanned(run, ctx.settings, inputs, start, tuple(others))
-        d_inputs, d_start, sums = scanned.backward(h, *gradients)
+        with launching(run, inputs.device, ctx.settings.engine):
+            d_inputs, d_start, sums = scanned.backward(h, *gradients)
         needed = ctx.needs_input_grad[4 + run.row_count :]
         of_weights = weight_gradients(run.plan, scanned.weights, sums, needed)
         return None, None, d_inputs, d_start, *(None for _ in range(run.row_count)), *of_weights

@@ -22,7 +22,10 @@ MOST_BLOCKS = 64
 """Into how many blocks a persistent kernel shares out rows at most."""
 
 ON_CHIP = 180 << 10
-"""Bytes of matrices that one program keeps on the chip."""
+"""Bytes of matrices that one program keeps on the chip, of an H200."""
+
+BESIDE = 47 << 10
+"""Of the memory that a program may have on the chip, so much is left for all else: an H200 has 227 KiB."""
 
 
 class Tile(NamedTuple):
@@ -100,18 +103,35 @@ def tile_of(
     if device.type == "cpu":  # the interpreter runs programs one after the other: none may wait for another
         rows_at_once = 1 if kernel.is_rowwise else 16
         return Tile(rows_at_once, max(16, power_of_two(kernel.units)), 4)
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    about = torch.cuda.get_device_properties(device)
     tf32 = torch.backends.cuda.matmul.allow_tf32
-    return choice(kernel, direction, rows, dtype, processors=processors, tf32=tf32)
+    on_chip = on_chip_of(about.shared_memory_per_block_optin)
+    return choice(kernel, direction, rows, dtype, processors=about.multi_processor_count, tf32=tf32, on_chip=on_chip)
+
+
+def on_chip_of(most: int) -> int:
+    """Bytes of matrices that one program keeps on the chip, of a GPU where it may have so many bytes there.
+
+    >>> on_chip_of(227 << 10) >> 10, on_chip_of(163 << 10) >> 10, on_chip_of(99 << 10) >> 10
+    (180, 116, 52)
+    """
+    return max(0, most - BESIDE)
 
 
 def choice(
-    kernel: Persistent, direction: Direction, rows: int, dtype: torch.dtype, *, processors: int, tf32: bool
+    kernel: Persistent,
+    direction: Direction,
+    rows: int,
+    dtype: torch.dtype,
+    *,
+    processors: int,
+    tf32: bool,
+    on_chip: int = ON_CHIP,
 ) -> Tile | None:
-    """The same for a GPU of so many processors."""
+    """The same for a GPU of so many processors, each with room for so many bytes of matrices."""
     if kernel.is_rowwise:
         element = torch.empty((), dtype=dtype).element_size()
-        return None if dtype == torch.float32 else rowwise_tile(kernel, rows, element, processors)
+        return None if dtype == torch.float32 else rowwise_tile(kernel, rows, element, processors, on_chip)
     waits_again = kernel.passes > 1
     way: Literal["forward", "backward"] = "backward" if direction == "backward" else "forward"
     nearest: Tile | None = OTHERS[0]
@@ -126,10 +146,11 @@ def choice(
     if nearest is None:
         return None
     element = torch.empty((), dtype=dtype).element_size()
-    return next((tile for tile in (nearest, *OTHERS) if fits(tile, kernel, rows, element, processors)), None)
+    tiles = (nearest, *OTHERS)
+    return next((tile for tile in tiles if fits(tile, kernel, rows, element, processors, on_chip)), None)
 
 
-def rowwise_tile(kernel: Persistent, rows: int, element: int, processors: int) -> Tile | None:
+def rowwise_tile(kernel: Persistent, rows: int, element: int, processors: int, on_chip: int) -> Tile | None:
     """Few rows in a block, so that a step's passes run at the same time, and as many programs as there is room for."""
     if rows > MOST_ROWS or kernel.terms * kernel.units > MOST_WEIGHTS:
         return None
@@ -138,11 +159,11 @@ def rowwise_tile(kernel: Persistent, rows: int, element: int, processors: int) -
     columns = max(16, power_of_two(-(-kernel.units // max(1, processors // blocks))))
     tile = Tile(of_block, columns, 4)
     has_program_for_each = tile.grid(kernel.units, rows)[0] >= of_block
-    return tile if has_program_for_each and fits(tile, kernel, rows, element, processors) else None
+    return tile if has_program_for_each and fits(tile, kernel, rows, element, processors, on_chip) else None
 
 
-def fits(tile: Tile, kernel: Persistent, rows: int, element: int, processors: int) -> bool:
+def fits(tile: Tile, kernel: Persistent, rows: int, element: int, processors: int, on_chip: int = ON_CHIP) -> bool:
     """Whether all programs can run at the same time, each with its matrices on the chip if it is to keep them there."""
     across, down = tile.grid(kernel.units, rows)
     held = 0 if tile.chunk else kernel.terms * tile.units * element
-    return across * down <= processors and down <= MOST_BLOCKS and held <= ON_CHIP
+    return across * down <= processors and down <= MOST_BLOCKS and held <= on_chip

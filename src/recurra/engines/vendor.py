@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,6 +33,18 @@ STEP_BY_STEP = Estimate(  # and those of a GRU or RNN one operation after the ot
 ON_GPU = Estimate(training=Rates(call=1.3e-3, gate=3e-6), inference=Rates(call=300e-6, gate=1e-6))
 # Of an LSTM in bfloat16 at the seven shapes of benchmarks/results/cells_on_gpu.txt, each within 6 %.
 IN_GRAPH = in_graph(Rates(call=20e-6, gate=2.97e-6, weight=6.4e-13, number=2.25e-11))
+
+FLOAT16: dict[tuple[int, int], float] = {
+    (1, 512): 1.00,
+    (32, 512): 0.545,
+    (128, 512): 1.47,
+    (64, 1024): 1.03,
+    (256, 1024): 1.00,
+    (64, 768): 1.03,
+    (16, 2048): 1.02,
+}
+"""Rows and units: the time of an LSTM in float16 over that in bfloat16, of the same measurement. In float16 torch lets
+cuDNN choose among more kernels, by rules that no formula of sizes tells; other sizes take what the nearest has."""
 
 
 class Kernel(NamedTuple):
@@ -68,7 +81,8 @@ class Vendor:
     def cost(self, work: Work) -> float:
         work = work._replace(steps=work.steps + work.resets)  # one more before each
         if work.device != "cpu":
-            return (IN_GRAPH if work.graphed else ON_GPU).seconds(work)
+            times = float16_times(work.rows, work.hidden_size) if work.graphed and is_float16(work) else 1.0
+            return times * (IN_GRAPH if work.graphed else ON_GPU).seconds(work)
         return (FUSED if work.cell is LSTM else STEP_BY_STEP).seconds(work)
 
     def run(self, layer: Layer, x: Padded, every: bool = False) -> list[Reading]:
@@ -77,6 +91,20 @@ class Vendor:
             return readings
         # torch has second derivatives of its kernels on the CPU, but none of cuDNN's.
         return [replayable(reading, reader, x, every) for reading, reader in zip(readings, layer, strict=True)]
+
+
+def is_float16(work: Work) -> bool:
+    return work.cell is LSTM and torch.float16 in (work.dtype, work.lower)
+
+
+def float16_times(rows: int, units: int) -> float:
+    """How many times its time in bfloat16 an LSTM in float16 takes, at the nearest size that was measured.
+
+    >>> float16_times(40, 500), float16_times(100, 512), float16_times(16, 4096)
+    (0.545, 1.47, 1.02)
+    """
+    nearest = min(FLOAT16, key=lambda size: abs(math.log2(max(1, rows) / size[0])) + abs(math.log2(units / size[1])))
+    return FLOAT16[nearest]
 
 
 def mismatch(cell: AnyCell, fixed: Any) -> str | None:

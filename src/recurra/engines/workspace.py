@@ -31,9 +31,9 @@ from recurra.engines.tiles import MOST_BLOCKS, Direction, Tile, tile_of
 from recurra.engines.triton_kernels import Address, Launch, functions, launch
 from recurra.engines.triton_source import Kernel, kernel, units_of
 from recurra.engines.values import NoPlan
-from recurra.errors import EngineError
+from recurra.engines.waiting import check_waiting, failure_flag
 from recurra.padding import beside
-from recurra.recording import keep
+from recurra.products.triton_here import in_words, is_of_triton
 
 SMALLEST_PART = 64
 """A product is split into partial sums only where each has at least so many terms."""
@@ -95,7 +95,6 @@ class Workspace:
         self.counters: dict[tuple[str, Tile], Tensor] = {}  # of a persistent kernel: how far its programs have come
         self.counted: dict[tuple[str, Tile], int] = {}
         self.failed = failure_flag(device.type)
-        keep(self)
 
     # Memory
 
@@ -396,11 +395,15 @@ class Workspace:
                 **options,
             )
         except Exception as reason:
-            if not is_too_large(reason):
+            if is_too_large(reason):
+                why = "does not fit on this GPU"
+            elif is_of_triton(reason):
+                why = f"cannot be made or launched here ({in_words(reason)})"
+            else:
                 raise
             notice(
-                f"one kernel for all {direction} steps of {self.rows} rows and {kernel.units} units does not fit on "
-                f"this GPU; the steps run one by one, which is slower"
+                f"one kernel for all {direction} steps of {self.rows} rows and {kernel.units} units {why}; the steps "
+                f"run one by one, which is slower"
             )
             self.wholes = {key: None if key[0] == direction else found for key, found in self.wholes.items()}
             return False
@@ -410,7 +413,7 @@ class Workspace:
 
     def check(self) -> None:
         """Raise an EngineError if a kernel gave up waiting, as far as is known without waiting for the GPU."""
-        check_waiting(self.failed)
+        check_waiting(self.device.type)
 
     def launches(self, direction: Direction, is_ragged: bool, absent: tuple[Buffer, ...]) -> list[Launch]:
         """The row passes of a direction, compiled when they are first launched."""
@@ -480,24 +483,6 @@ class Workspace:
             multiplied(operand, matrix, out[0])
         else:
             torch.bmm(operand.unflatten(1, (count, -1)).transpose(0, 1), matrix.unflatten(0, (count, -1)), out=out)
-
-
-@functools.cache
-def failure_flag(device: str) -> Tensor:
-    """One number that a kernel sets when it gives up, the same for all: recorded graphs outlive the memory of their
-    steps. It lies in memory of the host that kernels write to directly, so that it is read without waiting for the GPU.
-    """
-    return torch.zeros(1, dtype=torch.int32, pin_memory=device == "cuda")
-
-
-def check_waiting(failed: Tensor) -> None:
-    """Raise an EngineError if a kernel has set its flag."""
-    if failed.item():
-        failed.zero_()
-        raise EngineError(
-            "a persistent kernel waited for seconds for its other programs and gave up; its results are wrong. "
-            "Something else may keep the GPU busy. Set model.engine = 'vendor' or 'loop', or try again."
-        )
 
 
 class Loading(NamedTuple):

@@ -31,7 +31,7 @@ from recurra.outputs.softmax import Softmax
 from recurra.padding import Grid, Padded, beside, coarser, exact, gridded, widened
 from recurra.products.cross_entropy import Options, cost
 from recurra.recording import both
-from recurra.search.continuing import FAILURES
+from recurra.search.continuing import FAILURES, give_up, has_kernels
 from recurra.search.running import Notes, Run, Scored
 from recurra.wirings import Features, Source, WiringState
 from recurra.wirings.advancing import Advance
@@ -351,7 +351,7 @@ class Stepping:
 
     def begun(self, tokens: Tensor, state: WiringState, fixed: Fixed) -> Run | None:
         """Steps by few kernels, on a GPU; None where there are none for this network."""
-        if fixed.pointed is not None or FAILURES:
+        if fixed.pointed is not None or not has_kernels(tokens.device):
             return None
         advance = self.model.decoder.advancing(state, fixed.source)
         if advance is None:
@@ -359,7 +359,7 @@ class Stepping:
         try:
             return Advancing(self.model, advance, self.model._known(tokens), fixed, self.extra)
         except Exception as error:  # a compiler may be missing, or a GPU too small: Triton has many names for it
-            FAILURES.append(f"the steps of a decoder have no kernels ({type(error).__name__}: {error})")
+            give_up(error)
             return None
 
 

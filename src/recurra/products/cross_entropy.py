@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from recurra.products import cross_entropy_kernel
+from recurra.products.triton_here import KernelsError, can_run, kernels_for
 
 LEAST = -100.0
 """log p, in a cost, of a token that cannot be said at all."""
@@ -159,9 +159,9 @@ def _summed(
         places = [slice(start + first, start + min(first + at_once, each)) for start in range(0, each * passes, each)]
         scores_of = [torch.addmm(b, h[place], W.t()) for place in places]
         wanted = [targets[place] for place in places]
-        if with_slopes and cross_entropy_kernel.can_run(scores_of[0]):
-            slopes = scores_of  # which the kernel overwrites
-            found = cross_entropy_kernel.overwrite(slopes, wanted, size=size, **options._asdict()).sum()
+        by_kernel = by_one_kernel(scores_of, wanted, options, size) if with_slopes else None
+        if by_kernel is not None:
+            found, slopes = by_kernel, scores_of  # which the kernel has overwritten
         else:
             logs = [each.to(exact).log_softmax(1) for each in scores_of]
             found, slopes = _of_rows(logs, wanted, options, size, with_slopes=with_slopes)
@@ -172,6 +172,20 @@ def _summed(
             torch.mm(slope, W, out=of_features[place])
             of_weight += slope.t() @ h[place]
     return total, [of_features, of_weight[:size], of_bias[:size]] if with_slopes else []
+
+
+def by_one_kernel(scores: list[Tensor], targets: list[Tensor], options: Options, size: int) -> Tensor | None:
+    """The cost of some rows by a kernel that makes gradients of their scores; None where there is none, or it failed,
+    and the scores are as they were."""
+    if scores[0].dtype not in (torch.float32, torch.bfloat16, torch.float16) or not can_run(scores[0], "cross entropy"):
+        return None
+    from recurra.products import cross_entropy_kernel  # which imports Triton
+
+    try:
+        with kernels_for(scores[0].device, "cross entropy", "the cross entropy"):
+            return cross_entropy_kernel.overwrite(scores, targets, size=size, **options._asdict()).sum()
+    except KernelsError:
+        return None
 
 
 def padded_size(tokens: int, device: torch.device) -> int:

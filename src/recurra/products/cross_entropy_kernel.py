@@ -106,11 +106,6 @@ if has_triton():  # it comes with torch for CUDA
         tl.store(costs + n, total)
 
 
-def can_run(scores: Tensor) -> bool:
-    """Whether the kernel takes such scores."""
-    return scores.is_cuda and has_triton() and scores.dtype in (torch.float32, torch.bfloat16, torch.float16)
-
-
 def overwrite(
     scores: list[Tensor], targets: list[Tensor], *, size: int, smoothing: float, r_drop: float, ignored: int | None
 ) -> Tensor:

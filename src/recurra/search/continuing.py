@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from recurra.products.triton_here import can_run, has_triton
+from recurra.errors import is_lack_of_memory
+from recurra.products.triton_here import has_triton, in_words, say_once, why_no_kernels
 from recurra.search.largest import in_order, largest
 from recurra.search.running import Notes, Scored
 
@@ -80,13 +81,35 @@ def most_probable_noted(scored: Scored, closed: Tensor | None, notes: Notes) -> 
 
 def tried(scored: Scored, run: Callable[[], Result]) -> Result | None:
     """What kernels find, on a GPU for which there are some."""
-    if FAILURES or not can_run(scored.values):
+    if not has_kernels(scored.values.device):
         return None
     try:
         return run()
     except Exception as error:  # a compiler may be missing, or the GPU too old: Triton has many names for it
-        FAILURES.append(f"Triton failed ({type(error).__name__}: {error})")
+        give_up(error)
         return None
+
+
+def has_kernels(device: torch.device) -> bool:
+    """Whether searches on a device run by kernels; where they could and do not, a warning says why, once."""
+    if FAILURES:
+        return False
+    reason = why_no_kernels(device)
+    if reason is not None and device.type == "cuda":
+        fail(reason)
+    return reason is None
+
+
+def give_up(error: Exception) -> None:
+    """Try no kernels again, after one has failed: unless what was lacking is memory."""
+    if is_lack_of_memory(error):
+        raise error
+    fail(in_words(error))
+
+
+def fail(reason: str) -> None:
+    FAILURES.append(reason)
+    say_once(f"searches run without kernels, which is slower: {reason}")
 
 
 def by_kernels(scored: Scored, closed: Tensor | None, totals: Tensor, is_end: Tensor) -> Continued:
@@ -113,11 +136,15 @@ def best_answers(
 ) -> tuple[Tensor, Tensor] | None:
     """What `triton_kernels.answers` finds, on a GPU; None where there is no kernel for it."""
     steps, _, width = written[0].shape
-    if FAILURES or not can_run(written[0]) or best > WIDEST or 2 * steps * width > MOST_NUMBERS:
+    if best > WIDEST or 2 * steps * width > MOST_NUMBERS or not has_kernels(written[0].device):
         return None
-    from recurra.search import triton_kernels
+    try:
+        from recurra.search import triton_kernels
 
-    return triton_kernels.answers(written, divisors, is_end, places, limits, best)
+        return triton_kernels.answers(written, divisors, is_end, places, limits, best)
+    except Exception as error:
+        give_up(error)
+        return None
 
 
 def with_rows_dense(scored: Scored) -> Scored:

@@ -127,6 +127,18 @@ class Graphs:
         room = self.rooms[key]
         return room if room.refusal is None else None
 
+    def forget(self) -> bool:
+        """Give the memory of all rooms back; shapes that come again are recorded anew. Whether there was any."""
+        if not self.lock.acquire(blocking=False):  # a search is in one of them
+            return False
+        try:
+            had_some = any(room.nodes for room in self.rooms.values())
+            self.rooms.clear()
+            self._pool = None
+            return had_some
+        finally:
+            self.lock.release()
+
     def record(self, walk: Walk[Any, Any], room: Room, node: Node) -> None:
         """Records the steps from a node on; where that fails, the room says why. The node's state stays as it is."""
         saved = [leaf.clone() for leaf in leaves(node.state)]

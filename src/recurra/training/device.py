@@ -9,6 +9,7 @@ import torch
 
 from recurra.config import Training
 from recurra.errors import ConfigError
+from recurra.products.triton_here import why_no_kernels
 from recurra.settings import SettingError, about
 from recurra.training.processes import Processes
 
@@ -76,6 +77,12 @@ def own_gpu(wanted: str, rank: int, processes: int) -> str:
             ("training", "device"),
         )
     return f"cuda:{rank}"
+
+
+def slower_without_kernels(device: torch.device) -> str | None:
+    """What is said of a GPU that runs none of recurra's kernels; None where it does, or there is no GPU."""
+    reason = why_no_kernels(device) if device.type == "cuda" else None
+    return None if reason is None else f"training runs without kernels of recurra, which is slower: {reason}"
 
 
 def dtype_of(training: Training) -> torch.dtype:

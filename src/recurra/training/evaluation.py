@@ -10,6 +10,7 @@ from torch import nn
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
+from recurra.engines.waiting import check_done
 from recurra.models.together import Together
 from recurra.padding import exact, fitted
 from recurra.tasks.task import Task
@@ -40,7 +41,13 @@ def outputs_of(
             told(done, len(rows))
     if was_training:
         model.train()
+    if rows:
+        check_done(device_of(model))
     return found
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next((each.device for each in model.parameters()), torch.device("cpu"))
 
 
 @torch.no_grad()
@@ -58,6 +65,7 @@ def outputs_to_score(
     found = task.outputs(model, rows, device=str(next(model.parameters()).device))
     model.train(was_training)
     if found is not None:
+        check_done(device_of(model))
         return found
     return outputs_of(task, model, rows, told=told) if apart is None else apart(rows)
 
@@ -72,10 +80,12 @@ def combined_outputs(
     if scoring:
         found_at_once = task.outputs_together(list(model.members), members[0][2])
         if found_at_once is not None:
+            check_done(device_of(model))
             return found_at_once
         device = str(next(model.parameters()).device)
         wholes = [each.outputs(network, rows, device=device) for each, network, rows in members]
         if wholes[0] is not None:
+            check_done(device_of(model))
             return [task.combined(examples[number], parts) for number, parts in enumerate(zip(*wholes, strict=True))]
     found: list[Any] = [None] * len(examples)
     for numbers in in_order_of_length(task.lengths(Rows.of(members[0][2])), tokens=tokens):
@@ -85,6 +95,7 @@ def combined_outputs(
         ]
         for number, outputs in zip(numbers, zip(*parts, strict=True), strict=True):
             found[number] = task.combined(examples[number], outputs)
+    check_done(device_of(model))
     return found
 
 
@@ -98,4 +109,6 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
         loss = task.loss(model, fitted(task.batch([rows[number] for number in numbers]), model))
         total, count = total + exact(loss.total), count + loss.labels  # looked at once, at the end
     model.train(was_training)
-    return float(total) / count if count else float("nan")
+    loss = float(total) / count if count else float("nan")
+    check_done(device_of(model))
+    return loss

@@ -25,14 +25,18 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from recurra.capturing import capturing
+from recurra.capturing import Recorder
+from recurra.engines.waiting import check_waiting
 from recurra.errors import EngineError, is_lack_of_memory
 from recurra.padding import Grid, Padded
-from recurra.recording import NotRecordedError, Recording, recording
+from recurra.recording import NotRecordedError, recording
 from recurra.tasks.task import Carried, Loss, Recurring
 
 MOST_GRAPHS = 192
 """How many sizes of batches are kept; those used longest ago are dropped."""
+
+MOST_MEMORY = 0.5
+"""The share of a GPU's memory that they may hold together; beyond it, those used longest ago are dropped."""
 
 MOST_DIFFERENCE = 0.02
 """How far the gradients of a replayed step may be from those computed before, of their norm: sums in another order."""
@@ -66,18 +70,30 @@ class Replaying:
     """The recorded steps of a training."""
 
     def __init__(
-        self, parameters: Sequence[Tensor], device: torch.device, dtype: torch.dtype, say: Callable[[str], None]
+        self,
+        parameters: Sequence[Tensor],
+        device: torch.device,
+        dtype: torch.dtype,
+        say: Callable[[str], None],
+        *,
+        most_graphs: int = MOST_GRAPHS,
+        most_bytes: float | None = None,
     ) -> None:
+        """most_bytes: None for a share of the GPU's memory. On a CPU, steps are computed again by Python."""
         self.parameters = list(parameters)
         self.device, self.dtype = device, dtype
         self.say = say
+        self.most_graphs = most_graphs
+        if most_bytes is None and device.type == "cuda":
+            most_bytes = MOST_MEMORY * torch.cuda.get_device_properties(device).total_memory
+        self.most_bytes = float("inf") if most_bytes is None else most_bytes
         self.is_on = True
+        self.is_told = False  # what recording took
         self.factor = torch.ones((), device=device)  # what the loss is multiplied by
         self.varying = torch.zeros(0, device=device)  # the numbers of the step
         self.known: OrderedDict[Hashable, Graph | None] = OrderedDict()
         self.gradients: list[Tensor] = []  # of all graphs
-        self.stream = torch.cuda.Stream(device)
-        self.pool = torch.cuda.graph_pool_handle()
+        self.recorder = Recorder(device)
         self.seconds = 0.0  # that recording took
         self.compared = 0  # sizes
 
@@ -108,14 +124,17 @@ class Replaying:
                 seeded()
                 return self.computed(self.placed(recurring.batch), carried, loss)
             self.keep(key, found)
+            if not self.is_on:
+                seeded()
+                return self.computed(self.placed(recurring.batch), carried, loss)
         graph = self.known[key]
         self.known.move_to_end(key)
         if graph is None:
             return self.recorded(key, recurring, carried, seeded, loss)
         graph.load(recurring.batch, carried)
         seeded()
-        graph.graph.replay()
-        graph.check()
+        graph.replay()
+        check_waiting(self.device.type)  # of what has ended so far
         for parameter, gradient, is_used in zip(self.parameters, self.gradients, graph.used, strict=True):
             parameter.grad = gradient if is_used else None
         return Replayed(graph.total, graph.carried)
@@ -123,10 +142,8 @@ class Replaying:
     @property
     def held(self) -> int:
         """Bytes of the GPU that the graphs hold: they share what they compute with, and each has its own batch."""
-        segments: list[Any] = torch.cuda.memory_snapshot()
-        of_pool = sum(each["total_size"] for each in segments if tuple(each["segment_pool_id"]) == tuple(self.pool))
-        tensors = [each for graph in self.known.values() if graph is not None for each in graph.placed.tensors]
-        return of_pool + sum(each.numel() * each.element_size() for each in [*tensors, *self.gradients])
+        own = sum(graph.size for graph in self.known.values() if graph is not None)
+        return self.recorder.held + own + bytes_of(self.gradients)
 
     def __str__(self) -> str:
         count = sum(graph is not None for graph in self.known.values())
@@ -169,23 +186,18 @@ class Replaying:
     ) -> Replayed:
         """The step kernel by kernel, and its graph for the batches to come."""
         began = time.monotonic()
-        is_first = not self.gradients
         placed = self.placed(recurring.batch)
         before = [each.clone() for each in carried]
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream):  # where libraries set themselves up for the graph too
+        with self.recorder.aside():  # where libraries set themselves up for the graph too
             seeded()
             found = self.computed(placed, tuple(before), loss)
-        torch.cuda.current_stream(self.device).wait_stream(self.stream)
         truth = [parameter.grad for parameter in self.parameters]
         found = Replayed(found.total, tuple(each.clone() for each in found.carried))
         try:
-            if is_first:
-                self.gradients = [torch.zeros_like(parameter) for parameter in self.parameters]
             graph = self.graph(placed, before, loss)
             seeded()
-            graph.graph.replay()
-            graph.check()
+            graph.replay()
+            check_waiting(self.device.type)
             apart = difference(truth, self.gradients, graph.used)
             if not apart <= MOST_DIFFERENCE:
                 raise NotRecordedError(
@@ -199,10 +211,11 @@ class Replaying:
         for parameter, gradient in zip(self.parameters, truth, strict=True):
             parameter.grad = gradient
         self.seconds += time.monotonic() - began
-        if is_first and self.is_on:
+        if not self.is_told and self.is_on:
+            self.is_told = True
             self.say(
                 f"training steps are recorded as CUDA graphs, one for each size of batch that comes again, at most "
-                f"{MOST_GRAPHS}: the first took {self.seconds:.1f} s, and they hold {self.held / 2**20:,.0f} MiB "
+                f"{self.most_graphs}: the first took {self.seconds:.1f} s, and they hold {self.held / 2**20:,.0f} MiB "
                 "of the GPU"
             )
         return found
@@ -211,18 +224,21 @@ class Replaying:
         """What a step launches. Python sees the lengths of other rows, so that none of them gets into the graph."""
         mirrored = {id(each): each.flip(0) for each in placed.lengths}
         leaves = [mirrored.get(id(leaf), leaf) for leaf in placed.leaves]
-        twins = zip(mirrored.values(), placed.copies, strict=True)
-        self.stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self.stream), recording(twins) as present, capturing(self.pool) as graph:
-            found = loss(tree_unflatten(leaves, placed.structure), tuple(carried), self.numbers)
-            gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
+        twins = list(zip(mirrored.values(), placed.copies, strict=True))
+        if not self.gradients:
+            self.gradients = [torch.zeros_like(parameter) for parameter in self.parameters]
+
+        def step() -> tuple[Tensor, Carried, list[bool]]:
+            with recording(twins):
+                found = loss(tree_unflatten(leaves, placed.structure), tuple(carried), self.numbers)
+                gradients = torch.autograd.grad(found.total, self.parameters, self.factor, allow_unused=True)
             pairs = [(own, new) for own, new in zip(self.gradients, gradients, strict=True) if new is not None]
             torch._foreach_copy_([own for own, _ in pairs], [new for _, new in pairs])
-            used = [gradient is not None for gradient in gradients]
-            total = found.total.detach()
-            del gradients, pairs
-        torch.cuda.current_stream(self.device).wait_stream(self.stream)
-        return Graph(graph, placed, list(carried), total, found.carried, used, present)
+            return found.total.detach(), found.carried, [gradient is not None for gradient in gradients]
+
+        # What a step computes with is given back as it ends, so that the next that is recorded computes there as well.
+        replay, (total, left, used) = self.recorder.record(step)
+        return Graph(replay, placed, list(carried), total, left, used)
 
     def at_once(self, recurring: Recurring, carried: Carried, loss: Computing) -> Graph | None:
         """The graph of a size that was never computed; None where it cannot be recorded before it was."""
@@ -230,7 +246,8 @@ class Replaying:
         try:
             return self.graph(self.placed(recurring.batch), [each.clone() for each in carried], loss)
         except (RuntimeError, EngineError):
-            torch.cuda.synchronize(self.device)
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
             return None
         finally:
             self.seconds += time.monotonic() - began
@@ -238,14 +255,25 @@ class Replaying:
     def keep(self, key: Hashable, graph: Graph) -> None:
         """Have a graph for the batches to come; those used longest ago are dropped."""
         self.known[key] = graph
-        while len(self.known) > MOST_GRAPHS:
+        self.known.move_to_end(key)
+        while len(self.known) > self.most_graphs or (len(self.known) > 1 and self.held > self.most_bytes):
             self.known.popitem(last=False)
+        if (held := self.held) > self.most_bytes:
+            most = self.most_bytes / 2**20
+            self.off(EngineError(f"one alone would hold {held / 2**20:,.0f} MiB, and {most:,.0f} MiB are the most"))
+
+    def forget(self) -> bool:
+        """Give all memory back; sizes that come again are recorded anew. Whether there was any."""
+        had_some = bool(self.gradients)
+        self.known.clear()
+        self.gradients = []
+        self.recorder = Recorder(self.device)
+        return had_some
 
     def off(self, reason: Exception) -> None:
         """From now on all steps are computed kernel by kernel."""
         self.is_on = False
-        self.known.clear()
-        self.gradients = []
+        self.forget()
         why = "the memory of the GPU is too small" if is_lack_of_memory(reason) else str(reason).splitlines()[0]
         self.say(f"training steps are launched kernel by kernel, which is slower: they cannot be recorded ({why})")
 
@@ -256,17 +284,16 @@ class Graph:
 
     def __init__(
         self,
-        graph: torch.cuda.CUDAGraph,
+        replay: Callable[[], None],
         placed: Placed,
         before: list[Tensor],
         total: Tensor,
         carried: Carried,
         used: list[bool],
-        present: Recording,
     ) -> None:
-        self.graph, self.placed, self.before = graph, placed, before
+        self.replay, self.placed, self.before = replay, placed, before
         self.total, self.carried, self.used = total, carried, used
-        self.kept = present.kept
+        self.size = bytes_of([*placed.tensors, *before])
 
     def load(self, batch: Any, carried: Carried) -> None:
         """Put a batch where the step reads it."""
@@ -278,10 +305,9 @@ class Graph:
         if carried:
             torch._foreach_copy_(self.before, list(carried))
 
-    def check(self) -> None:
-        """Raise an EngineError if a kernel of it gave up."""
-        for thing in self.kept:
-            thing.check()
+
+def bytes_of(tensors: Sequence[Tensor]) -> int:
+    return sum(each.numel() * each.element_size() for each in tensors)
 
 
 def lengths_of(batch: Any) -> list[Tensor]:

@@ -22,17 +22,20 @@ from recurra.data.batches import Batches
 from recurra.data.mixed import Mixed
 from recurra.data.store import Rows, Store
 from recurra.encoders.masked_norm import BatchNorm
+from recurra.engines.waiting import check_done
 from recurra.errors import CheckpointError, ConfigError, TrainingError, is_lack_of_memory
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors, write_tensors
 from recurra.padding import exact, fitted
+from recurra.products.triton_here import KernelsError
 from recurra.scoring.scores import Scores
 from recurra.tasks.task import Carried, Loss, Moment, Task
 from recurra.training.ahead import Ahead, Part, Ready, place_of, rows_of_epoch
 from recurra.training.checkpoint import optimiser_tensors, put_optimiser
-from recurra.training.device import device_of, dtype_of, set_up_torch
+from recurra.training.device import device_of, dtype_of, set_up_torch, slower_without_kernels
 from recurra.training.evaluation import loss_of, outputs_to_score
 from recurra.training.freezing import Frozen
+from recurra.training.giving_back import give_back_recordings
 from recurra.training.guard import NOT_AGAIN, culprit
 from recurra.training.log import FILE as LOG
 from recurra.training.log import EventLine, Lines, TrainLine, ValidLine
@@ -52,6 +55,9 @@ FEW_STEPS = 200
 
 LARGEST_SEED = 1 << 63
 """torch takes no larger ones."""
+
+MOST_ATTEMPTS = 4
+"""How often a step is computed anew where kernels fail, each of which is then done without."""
 
 LOG_SECONDS = 1.0
 """About so often a line of training goes to metrics.jsonl."""
@@ -116,6 +122,8 @@ class Trainer:
         self.progress = progress
         self.device = device_of(self.training, self.processes)
         set_up_torch(self.training, self.device, self.processes)
+        if (slower := slower_without_kernels(self.device)) is not None:
+            progress.note(slower)
         torch.manual_seed(self.training.seed % LARGEST_SEED)
         with bounded_parameters():
             model = task.build()
@@ -204,6 +212,7 @@ class Trainer:
     def save(self, log: Lines) -> None:
         """Everything that resuming needs, and the weights where they are the best so far: at once or not at all."""
         self._tell(log, every=True)
+        check_done(self.device)  # of the steps since the last look at whether a kernel gave up
         if self.position.step:
             self._refuse_weights_that_are_not_finite()
         self._gather()
@@ -607,13 +616,21 @@ class Trainer:
     def _backward(self, parts: Sequence[Part], progress: float) -> Summed:
         """The gradients of a step's batches; where memory runs out, of their halves, one after the other."""
         carried = self.carried
-        try:
-            return self._summed(parts, progress)
-        except (MemoryError, RuntimeError) as error:
-            if not is_lack_of_memory(error):
-                raise
-        # What the failed attempt held is released with its error, before the second one.
-        self._free(carried)
+        for attempt in range(MOST_ATTEMPTS):
+            # What an attempt that failed held is released with its error, before the next one.
+            is_last = attempt + 1 == MOST_ATTEMPTS
+            try:
+                return self._summed(parts, progress)
+            except KernelsError:  # a warning has said so: what failed is now computed without kernels
+                if is_last:
+                    raise
+            except (MemoryError, RuntimeError) as error:
+                if not is_lack_of_memory(error):
+                    raise
+                is_last = is_last or attempt > 0 or not give_back_recordings(self.device, self.replaying)
+            self._free(carried)
+            if is_last:
+                break
         halves = [half for part in parts for half in halved(part) if len(half.rows)]
         is_split = len(halves) > len(parts) and not carried
         if is_split:

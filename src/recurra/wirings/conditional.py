@@ -48,7 +48,8 @@ class Conditional(AttendingFirst):
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         stacks = (self.first, self.second)
-        return fused(lambda: ConditionalLoop(self, x, state, source, stacks, self.fixed_of_first(len(x), x)))
+        fixed = self.fixed_of_first
+        return fused(self, x, lambda: ConditionalLoop(self, x, state, source, stacks, fixed(len(x), x)))
 
     def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
         stacks = (self.first, self.second, self.above)

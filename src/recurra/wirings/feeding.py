@@ -81,7 +81,7 @@ class Feeding(Wiring):
         return torch.stack(features, dim=1), *stacked(chances), *stacked(weights)
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
-        return fused(lambda: FeedingLoop(self, x, state, source, self.cells, self.readout))
+        return fused(self, x, lambda: FeedingLoop(self, x, state, source, self.cells, self.readout))
 
     def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
         return advance(lambda: FeedingAdvance(self, reading, state, source, self.cells, self.readout, feeds=True))

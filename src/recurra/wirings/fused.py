@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -28,7 +29,7 @@ from recurra.attention.stepping import AttentionSteps, no_steps
 from recurra.cells import AnyCell, AnyState, RecurrentDropout, WeightDrop, Zoneout
 from recurra.cells.weights import is_bare
 from recurra.engines.engine import DirectedCell, only_looped
-from recurra.engines.graph import TYPES, no_kernels
+from recurra.engines.graph import TYPES
 from recurra.engines.plan import Buffer, Place, Plan, RowPass, Write
 from recurra.engines.planning import PLANS, split_fixed
 from recurra.engines.replay import is_differentiated
@@ -51,6 +52,7 @@ from recurra.engines.triton_source import Kernel, kernel
 from recurra.engines.values import NoPlan, Value, constant
 from recurra.errors import EngineError
 from recurra.padding import Padded
+from recurra.products.triton_here import KernelsError, kernels_for, say_once, why_no_kernels
 from recurra.stacks.recurrent import Recurrent
 from recurra.wirings.querying import memory_of
 from recurra.wirings.wiring import Readout, Source, Wiring, WiringState
@@ -225,6 +227,7 @@ class Pieces:
         each    so many rows of N look at one source, one after the other
         """
         check(wiring, x, source, each)
+        self.kind = type(wiring)
         self.each = each
         self.names: list[str] = []
         self.dtype = dtype_of(wiring, x)
@@ -354,6 +357,10 @@ class Loop(Pieces, ABC):
         with torch.autocast(self.x.device.type, enabled=False):
             return tuple(Fused.apply(self, *given))  # type: ignore[no-untyped-call]
 
+    def launching(self) -> AbstractContextManager[None]:
+        """Inside, kernels are launched. Where those of the way back fail, a training computes the step again."""
+        return kernels_for(self.x.device, self.kind, f"the loop of '{self.kind.__name__}'")
+
     @abstractmethod
     def forward(self) -> tuple[Tensor, ...]:
         """All steps; what they make, (B, T, ·), and where they looked."""
@@ -398,8 +405,9 @@ class Fused(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, loop: Loop, *tensors: Tensor) -> tuple[Tensor, ...]:
-        loop.start(tensors)
-        results = loop.forward()
+        with loop.launching():
+            loop.start(tensors)
+            results = loop.forward()
         ctx.set_materialize_grads(False)
         if loop.training:
             ctx.loop, ctx.dtypes = loop, [each.dtype for each in tensors]
@@ -413,7 +421,7 @@ class Fused(torch.autograd.Function):
                 "Set model.engine = 'loop'."
             )
         loop: Loop = ctx.loop
-        with torch.no_grad(), torch.autocast(loop.x.device.type, enabled=False):
+        with loop.launching(), torch.no_grad(), torch.autocast(loop.x.device.type, enabled=False):
             found = loop.backward(*gradients)
             answers = [
                 found[name]() if wanted else None
@@ -424,18 +432,23 @@ class Fused(torch.autograd.Function):
         )
 
 
-def fused(make: Callable[[], Loop]) -> tuple[Tensor, ...] | None:
-    """What a loop of kernels computes; None where there is none for this call."""
+def fused(wiring: Wiring, x: Tensor, make: Callable[[], Loop]) -> tuple[Tensor, ...] | None:
+    """What a loop of kernels computes; None where there is none for this call: on a GPU, a warning says why, once."""
     try:
-        loop = make()
-    except Unfit:
+        return make().run()
+    except Unfit as reason:
+        if x.is_cuda:
+            say_once(
+                f"the loop of '{type(wiring).__name__}' runs without kernels of its own, which is slower: {reason}"
+            )
         return None
-    return loop.run()
+    except KernelsError:  # a warning has said so
+        return None
 
 
 def check(wiring: Wiring, x: Tensor, source: Source, each: int = 1) -> None:
     """Raise Unfit if no such steps can run, whatever the cells are; `each` rows look at one source."""
-    for reason in (no_kernels(x), only_looped(Padded.full(x))):
+    for reason in (why_no_kernels(x.device, type(wiring)), only_looped(Padded.full(x))):
         if reason is not None:
             raise Unfit(reason)
     if wiring.shape.readout != "tanh":

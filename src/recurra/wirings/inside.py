@@ -45,7 +45,8 @@ class Inside(AttendingFirst):
         return stepped(self.first, torch.cat([x, seen.context], dim=-1), state, fixed), seen
 
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
-        return fused(lambda: InsideLoop(self, x, state, source, self.first, self.fixed_of_first(len(x), x)))
+        fixed = self.fixed_of_first
+        return fused(self, x, lambda: InsideLoop(self, x, state, source, self.first, fixed(len(x), x)))
 
     def advancing(self, reading: Reading, state: WiringState, source: Source) -> Advance | None:
         stacks = (self.first, self.above)

@@ -12,6 +12,7 @@ in the loop.
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections import OrderedDict
@@ -28,7 +29,8 @@ from recurra.capturing import capturing
 from recurra.cells.weights import replaced
 from recurra.engines.replay import is_differentiated
 from recurra.engines.vendor import autocast_type
-from recurra.engines.workspace import check_waiting, copy_all, failure_flag
+from recurra.engines.waiting import check_waiting
+from recurra.engines.workspace import copy_all
 from recurra.errors import EngineError
 from recurra.padding import coarser
 from recurra.recording import graphed, is_recording
@@ -36,6 +38,9 @@ from recurra.wirings.wiring import Shape, Source, WiringState
 
 MOST_GRAPHS = 64
 """How many sizes of batches one wiring keeps graphs for; those used longest ago are dropped."""
+
+MOST_MEMORY = 0.125
+"""The share of a GPU's memory that what the graphs of a room read and write may take."""
 
 MOST_AT_ONCE = 2
 """How many sequences may be between their forward and backward passes with graphs; R-Drop has two."""
@@ -167,20 +172,24 @@ class Loops:
                 rooms.append(room)
             if room is None:
                 return stepped(wiring, x, state, source)
-            if key not in room.graphs:
-                room.graphs[key] = None
-                return stepped(wiring, x, state, source)
-            room.graphs.move_to_end(key)
-            graphs = room.graphs[key]
+            pool = room.pool
+            most_bytes = MOST_MEMORY * torch.cuda.get_device_properties(x.device).total_memory
+            graphs = room.found(
+                key, lambda: graphs_or_reason(wiring, call, sizes, parameters, is_recorded, pool), most_bytes
+            )
             if graphs is None:
-                graphs = room.graphs[key] = graphs_or_reason(wiring, call, sizes, parameters, is_recorded, room)
-                while len(room.graphs) > MOST_GRAPHS:
-                    room.graphs.popitem(last=False)
-            if isinstance(graphs, str):
                 return stepped(wiring, x, state, source)
             room.is_busy = is_recorded
         results = Replay.apply(graphs, Use(room), call.sizes, *call.tensors, *parameters)  # type: ignore[no-untyped-call]
         return tuple(results)
+
+    def forget(self) -> bool:
+        """Give the memory of all graphs back that no sequence is in; what comes again is recorded anew. Whether there
+        was any."""
+        with self.lock:
+            had_some = any(room.graphs for rooms in self.known.values() for room in rooms)
+            self.known.clear()
+            return had_some
 
 
 def parameters_of(module: nn.Module) -> list[nn.Parameter]:
@@ -208,11 +217,34 @@ def parameters_of(module: nn.Module) -> list[nn.Parameter]:
 class Room:
     """Memory for one sequence at a time, which the graphs of all sizes share."""
 
-    def __init__(self) -> None:
-        self.pool = torch.cuda.graph_pool_handle()
+    def __init__(self, most_graphs: int = MOST_GRAPHS) -> None:
+        self.most_graphs = most_graphs
         self.graphs: OrderedDict[Size, Graphs | str | None] = OrderedDict()  # a str: why there are none
         self.is_busy = False
         self.turn = 0
+
+    @functools.cached_property
+    def pool(self) -> Any:
+        return torch.cuda.graph_pool_handle()
+
+    def found(self, key: Size, make: Callable[[], Graphs | str], most_bytes: float) -> Graphs | None:
+        """The graphs of a size, made when it comes for the second time; None before, or where they cannot be made.
+        Those used longest ago are dropped where there are too many, or what they read and write takes too much."""
+        if key not in self.graphs:
+            self.graphs[key] = None
+            return None
+        self.graphs.move_to_end(key)
+        found = self.graphs[key]
+        if found is None:
+            found = self.graphs[key] = make()
+            while len(self.graphs) > self.most_graphs or (len(self.graphs) > 1 and self.size > most_bytes):
+                self.graphs.popitem(last=False)
+        return None if isinstance(found, str) else found
+
+    @property
+    def size(self) -> int:
+        """Bytes of what its graphs read and write."""
+        return sum(each.size for each in self.graphs.values() if each is not None and not isinstance(each, str))
 
 
 class Use:
@@ -235,12 +267,12 @@ class Use:
 
 
 def graphs_or_reason(
-    wiring: Any, call: Call, sizes: Sizes, parameters: Sequence[nn.Parameter], is_recorded: bool, room: Room
+    wiring: Any, call: Call, sizes: Sizes, parameters: Sequence[nn.Parameter], is_recorded: bool, pool: Any
 ) -> Graphs | str:
     """Graphs of a loop; or, where its steps cannot be recorded, why, and a warning that says so."""
     try:
         with own_parameters(wiring) as aliases:
-            return Graphs(wiring, call, sizes, [aliases[parameter] for parameter in parameters], is_recorded, room)
+            return Graphs(wiring, call, sizes, [aliases[parameter] for parameter in parameters], is_recorded, pool)
     except RuntimeError as reason:
         warnings.warn(
             f"the steps of '{type(wiring).__name__}' run one by one, which is slower: they cannot be recorded as a "
@@ -285,7 +317,7 @@ class Graphs:
         sizes: Sizes,
         parameters: Sequence[nn.Parameter],
         is_recorded: bool,
-        room: Room,
+        pool: Any,
     ) -> None:
         x, *others = call.tensors
         self.inputs = [x.new_zeros(larger(x, sizes, has_steps=True))]
@@ -320,12 +352,14 @@ class Graphs:
             del results
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.set_rng_state(state)  # what was drawn just now does not count
-        self.forward, self.results = recorded(run, stream, room.pool)
+        self.forward, self.results = recorded(run, stream, pool)
         if is_recorded:
             self.gradients = [torch.zeros(each.shape, dtype=each.dtype, device=each.device) for each in self.results]
             self.is_zero = [True] * len(self.gradients)
-            self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, room.pool)
+            self.backward, self.found = recorded(lambda: back(self.results, self.gradients), stream, pool)
         self.results = [each.detach() for each in self.results]
+        held = [*self.inputs, *self.results, *self.gradients, *(each for each in self.found if each is not None)]
+        self.size = sum({each.data_ptr(): each.numel() * each.element_size() for each in held}.values())
 
 
 def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any) -> tuple[torch.cuda.CUDAGraph, Any]:
@@ -355,7 +389,7 @@ class Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, graphs: Graphs, use: Use, sizes: Sizes, *tensors: Tensor) -> tuple[Tensor, ...]:
         given = tensors[: len(graphs.inputs)]
-        check_waiting(failure_flag("cuda"))  # of replays before this one: nothing waits for the GPU
+        check_waiting("cuda")  # of replays before this one: nothing waits for the GPU
         with torch.no_grad():
             fill_all(graphs.inputs, given)
             graphs.forward.replay()
