@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-# The module needs scikit-learn, an extra, to be imported.
-collect_ignore = [] if find_spec("sklearn") else ["src/recurra/sklearn.py"]
+# These modules need a package, an extra or one that comes with torch for CUDA, to be imported.
+NEEDS = {"src/recurra/sklearn.py": "sklearn", "src/recurra/products/triton_trial.py": "triton"}
+collect_ignore = [path for path, package in NEEDS.items() if find_spec(package) is None]
