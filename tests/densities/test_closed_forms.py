@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from recurra.densities import Counting, Density, Gaussian, Mixture, NegativeBinomial, Poisson, Quantiles, StudentT
 from recurra.densities.incomplete_beta import incomplete_beta
-from recurra.densities.student_t import Cost, quantile_at, standard_quantile
+from recurra.densities.student_t import Cost, CostOfOutputs, quantile_at, standard_quantile
 from recurra.errors import ConfigError
 from recurra.named import find
 
@@ -306,3 +306,22 @@ def test_a_value_far_out_has_a_finite_gradient_in_students_t() -> None:
     parts = [torch.tensor([each], dtype=torch.float64, requires_grad=True) for each in (0.0, 1e200, 0.0, 5.0)]
     Cost.apply(*parts).sum().backward()  # type: ignore[no-untyped-call]
     assert all(part.grad is not None and part.grad.isfinite().all() for part in parts)
+
+
+def test_the_cost_by_outputs_has_the_gradients_of_the_cost_by_parts_also_at_the_bounds() -> None:
+    torch.manual_seed(0)
+    density = StudentT(3, 2).double()
+    with torch.no_grad():
+        density.readout.bias.copy_(torch.tensor([0.3, -0.2, 20.0, 0.1, 0.5, 300.0]))  # l and ν beyond their bounds
+    features = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(2, 5, 2, dtype=torch.float64, requires_grad=True)
+    wanted = [features, values, *density.parameters()]
+    by_parts = Cost.apply(values, *density.parts(features))  # type: ignore[no-untyped-call]
+    assert_close(density.costs(features, values), by_parts)
+    gradients = [torch.autograd.grad(each.sum(), wanted) for each in (density.costs(features, values), by_parts)]
+    for one, other in zip(*gradients, strict=True):
+        assert_close(one, other, rtol=1e-12, atol=1e-14)
+    o = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(CostOfOutputs.apply, (o, x))
+    assert torch.autograd.gradgradcheck(CostOfOutputs.apply, (o, x))

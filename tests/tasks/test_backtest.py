@@ -80,7 +80,8 @@ def test_each_window_is_forecast_from_what_lies_before_it_alone(model: Trained, 
 def test_a_backtest_shows_itself_as_tables_and_becomes_a_data_frame(model: Trained, tmp_path: Path) -> None:
     found = model.backtest(table(tmp_path / "a.csv"), windows=2, step=2)
     assert repr(found) == found.text()
-    assert found._repr_html_().count("<table") == 3  # of all windows, of what is drawn, of each window
+    # Of all windows, of what is drawn, and by window, step and series.
+    assert found._repr_html_().count("<table") == 5
     pytest.importorskip("narwhals")
     pytest.importorskip("pandas")
     frame = found.to_frame("pandas")
@@ -92,6 +93,56 @@ def test_a_backtest_shows_itself_as_tables_and_becomes_a_data_frame(model: Train
         ConfigError, match=r"to_frame\('excel'\) is not known: the libraries are pandas, polars, pyarrow"
     ):
         found.to_frame("excel")
+
+
+def test_scores_of_a_step_and_of_a_series_are_those_of_a_plain_loop(model: Trained, tmp_path: Path) -> None:
+    file = table(tmp_path / "a.csv")
+    found = model.backtest(file, windows=2, step=5)
+    whole = values_of(file)
+    apart: dict[tuple[str, int], list[float]] = {}
+    held: dict[int, list[bool]] = {}
+    for each in found.forecasts:
+        values = whole[each.series]
+        scale = np.mean([abs(values[t] - values[t - 4]) for t in range(4, each.origin)])
+        assert each.ends is not None
+        for step in range(HORIZON):
+            actual = values[each.origin + step]
+            apart.setdefault((each.series, step + 1), []).append(abs(each.said["model"][step, 0] - actual) / scale)
+            low, high = (end[step, 0] for end in each.ends)
+            held.setdefault(step + 1, []).append(low <= actual <= high)
+    for step in (1, 2, 3):
+        scores = found.scores_of_step(step)
+        assert scores["model"]["mase"] == pytest.approx(np.mean([np.mean(apart[name, step]) for name in "ab"]))
+        assert scores["model"]["coverage"] == pytest.approx(np.mean(held[step]))
+    for name in "ab":
+        wanted = np.mean([apart[name, step] for step in (1, 2, 3)])
+        assert found.scores_of_series(name)["model"]["mase"] == pytest.approx(wanted)
+    assert [row[0] for row in found.by_step().rows] == ["1", "2", "3"]
+    assert [row[0] for row in found.by_series().rows] == ["a", "b"]
+    [worst] = found.by_series(1).rows
+    assert worst[2] == max(row[2] for row in found.by_series().rows)
+    numbers = found.json()
+    assert [each["step"] for each in numbers["steps"]] == [1, 2, 3]
+    assert numbers["steps"][1]["scores"]["model"]["mase"] == found.scores_of_step(2)["model"]["mase"]
+    assert {each["series"]: each["scores"]["model"]["mae"] for each in numbers["series"]} == {
+        name: found.scores_of_series(name)["model"]["mae"] for name in "ab"
+    }
+    for by in ("step", "series"):
+        assert f"\n\n{by:6} mae" in found.text() or f"\n\n{by} " in found.text()
+
+
+def test_scores_by_window_step_and_series_become_data_frames(model: Trained, tmp_path: Path) -> None:
+    pytest.importorskip("narwhals")
+    pytest.importorskip("pandas")
+    found = model.backtest(table(tmp_path / "a.csv"), windows=2, step=2)
+    steps, series = found.to_frame("pandas", by="step"), found.to_frame("pandas", by="series")
+    assert steps["step"].tolist() == [1, 2, 3]
+    assert steps["mase"].tolist() == [found.scores_of_step(step)["model"]["mase"] for step in (1, 2, 3)]
+    assert series["series"].tolist() == ["a", "b"]
+    assert series["theta mase"].tolist() == [found.scores_of_series(name)["theta"]["mase"] for name in "ab"]
+    assert found.to_frame("pandas", by="window")["window"].tolist() == [1, 2]
+    with pytest.raises(ConfigError, match=r"to_frame\(by='day'\) is not known: by is window, step, series, or nothing"):
+        found.to_frame("pandas", by="day")
 
 
 def test_scores_are_those_of_a_plain_loop(model: Trained, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import torch
 from recurra.cli import main
 from recurra.data.formats import rows
 from recurra.errors import CheckpointError, ConfigError, DataError
+from recurra.padding import fitted
 from recurra.runs import setup
 from recurra.tasks.forecasting import Forecasting
 from recurra.tasks.tagging import Tagging
@@ -57,8 +58,9 @@ def test_a_csv_has_the_numbers_of_json_in_a_row_for_each_series_step_and_column(
     said = {each["series"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
     with out.open(newline="") as opened:
         found = list(csv.DictReader(opened))
+    mean = ["mean"] if how is not DIRECT else []  # quantiles alone tell none
     assert [*found[0]] == [
-        *("series", "time", "step", "column", "forecast", "low", "high"),
+        *("series", "time", "step", "column", "forecast", *mean, "low", "high"),
         *("q0.1", "q0.25", "q0.5", "q0.75", "q0.9"),
     ]
     assert len(found) == 2 * 4 * 2
@@ -82,10 +84,46 @@ def test_a_csv_without_times_and_intervals_numbers_the_steps(
     assert main(["predict", str(model.folder), file, "--format", "csv"]) == 0
     printed = capsys.readouterr().out
     found = list(csv.reader(printed.splitlines()))
-    assert found[0] == ["series", "time", "step", "column", "forecast"]
+    assert found[0] == ["series", "time", "step", "column", "forecast", "mean"]
     assert [row[:4] for row in found[1:]] == [["", f"{n}", f"{n}", "x"] for n in (1, 2, 3)]
     [answer] = model.predict([[float(line) for line in Path(file).read_text().split()[1:]]])
     np.testing.assert_allclose([float(row[4]) for row in found[1:]], np.ravel(answer.detail["values"]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_mean_is_that_of_the_density_unless_logarithms_are_predicted(tmp_path: Path, log: bool) -> None:
+    """Of a log-normal density: exp(mu + sigma^2 / 2), where the forecast is exp(mu)."""
+    file = dated(tmp_path / "a.csv", shops=1)
+    how = ["model.output=gaussian", "data.log=true"] if log else ["model.output=log_normal"]
+    values = ["data.values=['sold']", "data.past=['price']"]
+    model = trained(tmp_path, file, *DIRECT, *values, *how)
+    [answer] = model.predict_file(file, [], detail=True)
+    if log:
+        assert "mean" not in answer.detail
+        return
+    task: Any = model.task
+    network: Any = model.model
+    [example] = task.read([file])
+    batch: Any = fitted(task.batch([task.encode(example)]), network)
+    [said] = network.predict(batch, horizon=4)
+    middle, mean = np.array(answer.detail["values"]), np.array(answer.detail["mean"])
+    unit = task.conventions.unit_of(example).scale.spread
+    np.testing.assert_allclose(mean, said.means * unit, rtol=1e-6)
+    # 0.95 of a normal distribution lies below 1.6449 of its spread.
+    sigma = np.log(np.array(said.fan[:, -1]) / said.values) / 1.6448536
+    np.testing.assert_allclose(np.log(mean / middle), sigma**2 / 2, rtol=1e-3)
+
+
+def test_the_mean_of_sampled_paths_is_their_mean(tmp_path: Path) -> None:
+    file = dated(tmp_path / "a.csv", shops=1)
+    model = trained(tmp_path, file, "data.values=['sold']", *RECURSIVE, "data.past=['price']", "decoding.paths=25")
+    task: Any = model.task
+    network: Any = model.model
+    [example] = task.read([file])
+    [said] = network.predict(fitted(task.batch([task.encode(example)]), network), horizon=3, paths=25, seed=1)
+    [answer] = model.predict_file(file, [], detail=True)
+    scale = task.conventions.unit_of(example).scale
+    np.testing.assert_allclose(answer.detail["mean"], (said.paths * scale.spread + scale.mean).mean(0), rtol=1e-6)
 
 
 def test_formats_of_other_tasks_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +169,7 @@ def test_a_forecast_is_drawn_with_bands_inside_of_each_other(tmp_path: Path, ahe
 def close(one: Prediction, other: Prediction) -> None:
     """Two forecasts say the same, all of it."""
     assert one.detail.keys() == other.detail.keys()
-    for name in ("values", "low", "high", "probabilities"):
+    for name in ("values", "mean", "low", "high", "probabilities"):
         if name in one.detail:
             np.testing.assert_allclose(one.detail[name], other.detail[name], rtol=1e-5, atol=1e-5)
     for level, part in one.detail.get("quantiles", {}).items():

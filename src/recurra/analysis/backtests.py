@@ -7,6 +7,7 @@ is a mean over all values). h the horizon, d the values of a step, L levels.
 from __future__ import annotations
 
 import csv
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,12 @@ SHOWN = 3
 HALF = (0.25, 0.75)
 """The levels between which half of the values should lie."""
 
+SCORED = ("window", "step", "series")
+"""Of what a data frame may have scores."""
+
+LISTED = 20
+"""Series of which scores are printed; of more, the worst."""
+
 HEIGHT = 180.0
 """Pixels of a panel."""
 
@@ -59,6 +66,17 @@ class Rolling(NamedTuple):
     fan: Floats | None = None  # (h, L, d)
     ends: tuple[Floats, Floats] | None = None  # (h, d) each: of its interval
     before: Floats = np.zeros((0, 1))  # (T, d): the steps before the origin, as far as they are drawn
+
+    def of_step(self, step: int) -> Rolling:
+        """The forecast of one step ahead alone, from 1."""
+        one = slice(step - 1, step)
+        return self._replace(
+            moments=self.moments[one],
+            actual=self.actual[one],
+            said={method: said[one] for method, said in self.said.items()},
+            fan=None if self.fan is None else self.fan[one],
+            ends=None if self.ends is None else (self.ends[0][one], self.ends[1][one]),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,13 +103,33 @@ class Backtest:
 
     def scores(self, window: int | None = None) -> dict[str, dict[str, float]]:
         """Of each method, by the names of scores: of one window, or of all."""
-        chosen = [each for each in self.forecasts if window in (None, each.window)]
-        by_series: dict[str, list[Rolling]] = {}
-        for each in chosen:
-            by_series.setdefault(each.series, []).append(each)
-        found = {method: _scores(by_series.values(), method) for method in self.methods}
+        return self._scores_of([each for each in self.forecasts if window in (None, each.window)])
+
+    def scores_of_step(self, step: int) -> dict[str, dict[str, float]]:
+        """The same of one step ahead, from 1, in all windows."""
+        return self._scores_of([each.of_step(step) for each in self.forecasts])
+
+    def scores_of_series(self, series: str) -> dict[str, dict[str, float]]:
+        """The same of one series, in all windows."""
+        return self._scores_of(self._by_series[series])
+
+    def _scores_of(self, chosen: Sequence[Rolling]) -> dict[str, dict[str, float]]:
+        found = {method: _scores(_grouped(chosen).values(), method) for method in self.methods}
         found[MODEL] |= _of_distributions(chosen)
         return found
+
+    @functools.cached_property
+    def _by_series(self) -> dict[str, list[Rolling]]:
+        return _grouped(self.forecasts)
+
+    @property
+    def steps(self) -> range:
+        """The steps ahead, from 1."""
+        return range(1, len(self.forecasts[0].moments) + 1)
+
+    @property
+    def series(self) -> list[str]:
+        return list(self._by_series)
 
     def table(self) -> Table:
         """All windows together: the model and each simple rule."""
@@ -102,28 +140,52 @@ class Backtest:
 
     def by_window(self) -> Table:
         """The model in each window, and the mean absolute scaled error of each rule."""
-        every = [self.scores(window) for window in self.windows]
-        names = list(every[0][MODEL])
+        return self._table("window", {str(window): self.scores(window) for window in self.windows})
+
+    def by_step(self) -> Table:
+        """The same of each step ahead, in all windows together."""
+        return self._table("step", {str(step): self.scores_of_step(step) for step in self.steps})
+
+    def by_series(self, most: int | None = None) -> Table:
+        """The same of each series, in all windows together; of more than `most`, those with the largest mase."""
+        scores = {name: self.scores_of_series(name) for name in self.series}
+        if most is not None and len(scores) > most:
+            sizes = {name: each[MODEL]["mase"] for name, each in scores.items()}
+            worst = sorted(sizes, key=lambda name: -sizes[name] if math.isfinite(sizes[name]) else math.inf)
+            scores = {name: scores[name] for name in worst[:most]}
+        return self._table("series", scores)
+
+    def _table(self, head: str, every: dict[str, dict[str, dict[str, float]]]) -> Table:
+        names = list(next(iter(every.values()))[MODEL])
         rules = [method for method in self.methods if method != MODEL]
         rows = [
-            [str(window), *scores[MODEL].values(), *(scores[rule]["mase"] for rule in rules)]
-            for window, scores in zip(self.windows, every, strict=True)
+            [label, *scores[MODEL].values(), *(scores[rule]["mase"] for rule in rules)]
+            for label, scores in every.items()
         ]
-        return Table(["window", *names, *(f"{rule} mase" for rule in rules)], rows)
+        return Table([head, *names, *(f"{rule} mase" for rule in rules)], rows)
 
     def text(self) -> str:
         """For the terminal."""
-        series, windows = len({each.series for each in self.forecasts}), len(self.windows)
-        horizon = len(self.forecasts[0].moments)
+        series, windows, horizon = len(self.series), len(self.windows), len(self.steps)
         how = "trained anew for each" if self.refitted else "with the weights of the run"
         counted = f"{windows} windows" if windows > 1 else "1 window"
         head = f"{series:,} series, {counted} of {horizon} steps, {how}"
-        return "\n\n".join([head, self.by_window().text(), self.table().text()])
+        return "\n\n".join([head, *(table.text() for _, table in self._parts()), self.table().text()])
+
+    def _parts(self) -> list[tuple[str, Table]]:
+        """By window, by step and, of several, by series, under their titles."""
+        found = [("Windows", self.by_window()), ("Steps ahead", self.by_step())]
+        if (count := len(self.series)) > 1:
+            title = "Series" if count <= LISTED else f"The {LISTED} worst of {count:,} series"
+            found.append((title, self.by_series(LISTED)))
+        return found
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the scores of all windows, the forecasts beside what came, and each window."""
-        windows = f"<details><summary>Windows</summary>{table_in_html(self.by_window())}</details>"
-        return in_notebook(f"{table_in_html(self.table())}\n{self.view().html()}\n{windows}")
+        parts = [
+            f"<details><summary>{title}</summary>{table_in_html(table)}</details>" for title, table in self._parts()
+        ]
+        return in_notebook("\n".join([table_in_html(self.table()), self.view().html(), *parts]))
 
     def json(self) -> dict[str, Any]:
         """The same as numbers; what is not defined is left out."""
@@ -135,7 +197,10 @@ class Backtest:
             }
 
         windows = [{"window": window, "scores": finite(self.scores(window))} for window in self.windows]
-        return {"scores": finite(self.scores()), "windows": windows, "refitted": self.refitted}
+        steps = [{"step": step, "scores": finite(self.scores_of_step(step))} for step in self.steps]
+        series = [{"series": name, "scores": finite(self.scores_of_series(name))} for name in self.series]
+        parts = {"windows": windows, "steps": steps, "series": series}
+        return {"scores": finite(self.scores()), **parts, "refitted": self.refitted}
 
     def rows(self) -> Iterator[list[object]]:
         """A table of all forecasts, a row for each step and column; the head first."""
@@ -161,9 +226,20 @@ class Backtest:
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
 
-    def to_frame(self, library: str | None = None) -> Any:
-        """All forecasts as a data frame of "pandas", "polars" or "pyarrow": a row for each step and column."""
-        head, *rows = self.rows()
+    def to_frame(self, library: str | None = None, *, by: str | None = None) -> Any:
+        """A data frame of "pandas", "polars" or "pyarrow": all forecasts, a row for each step and column.
+
+        With `by` it has the scores instead: of each "window", "step" ahead or "series".
+        """
+        if by is None:
+            head, *rows = self.rows()
+        elif by in SCORED:
+            table = {"window": self.by_window, "step": self.by_step, "series": self.by_series}[by]()
+            head, rows = list(table.columns), [[_number(by, row[0]), *row[1:]] for row in table.rows]
+        else:
+            raise ConfigError(
+                f"to_frame(by='{by}') is not known: by is {', '.join(SCORED)}, or nothing: all forecasts."
+            )
         columns = {str(name): [row[number] for row in rows] for number, name in enumerate(head)}
         return made_frame(columns, like_named(library), "to_frame")
 
@@ -212,6 +288,18 @@ def _written(row: Sequence[object]) -> list[object]:
     """A row of the table of forecasts as CSV has it: what was forecast is as exact as a network."""
     digits = [9 if number == VALUE else 7 for number in range(len(row))]
     return [f"{cell:.{n}g}" if isinstance(cell, float) else cell for cell, n in zip(row, digits, strict=True)]
+
+
+def _grouped(forecasts: Sequence[Rolling]) -> dict[str, list[Rolling]]:
+    found: dict[str, list[Rolling]] = {}
+    for each in forecasts:
+        found.setdefault(each.series, []).append(each)
+    return found
+
+
+def _number(by: str, label: object) -> object:
+    """What stands in the first column of a data frame."""
+    return label if by == "series" else int(str(label))
 
 
 def _scores(series: Any, method: str) -> dict[str, float]:

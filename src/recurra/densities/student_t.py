@@ -58,6 +58,11 @@ class StudentT(Density):
         return mean, log_square.clamp(-WIDEST, WIDEST), (LEAST + functional.softplus(freedom)).clamp(max=MOST)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        is_mapped = torch._C._are_functorch_transforms_active()
+        if not is_mapped and not torch.compiler.is_compiling():
+            o = as_it_lies(self.readout, features).to(targets.dtype)
+            whole: Tensor = CostOfOutputs.apply(o, targets)  # type: ignore[no-untyped-call]
+            return whole
         mean, log_square, nu = (part.to(targets.dtype) for part in self.parts(features))
         found: Tensor = Cost.apply(targets, mean, log_square, nu)  # type: ignore[no-untyped-call]
         return found
@@ -114,6 +119,14 @@ class Cost(torch.autograd.Function):
     def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
         x, mean, log_square, nu = ctx.saved_tensors
         [gradient] = given
+        d_mean, d_square, d_nu = Cost.slopes(x, mean, log_square, nu, gradient)
+        return -d_mean if ctx.needs_input_grad[0] else None, d_mean, d_square, d_nu
+
+    @staticmethod
+    def slopes(
+        x: Tensor, mean: Tensor, log_square: Tensor, nu: Tensor, gradient: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """∂/∂μ, ∂/∂l and ∂/∂ν, times a gradient."""
         root, narrow = nu.rsqrt(), (-0.5 * log_square).exp()
         s = (x - mean) * narrow * root
         w = 1 / (1 + s * s)
@@ -124,7 +137,37 @@ class Cost(torch.autograd.Function):
         normal = torch.digamma(0.5 * nu) - torch.digamma(0.5 * nu + 0.5)
         far = 2 * torch.hypot(torch.ones_like(s), s).log()  # the square of a far s would overflow
         d_nu = gradient * (0.5 * (normal + far + (1 - outer) / nu))
-        return -d_mean if ctx.needs_input_grad[0] else None, d_mean, d_square, d_nu
+        return d_mean, d_square, d_nu
+
+
+class CostOfOutputs(torch.autograd.Function):
+    """The same by the outputs [μ; a; c] (..., 3 d) of the last layer: a and c are bounded in the same pass.
+
+    l = a between −12 and 12,   ν = 2.01 + softplus(c), at most 100;   their slopes are 1 and σ(c), beyond the bounds 0
+    """
+
+    @staticmethod
+    def parts(o: Tensor, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """μ, l, c and ν, each as it lies in memory by itself."""
+        mean, square, freedom = o.unflatten(-1, (3, like.shape[-1])).movedim(-2, 0).contiguous().unbind(0)
+        nu = (LEAST + functional.softplus(freedom)).clamp(max=MOST)
+        return mean, square.clamp(-WIDEST, WIDEST), freedom, nu
+
+    @staticmethod
+    def forward(ctx: Any, o: Tensor, x: Tensor) -> Tensor:
+        mean, log_square, _, nu = CostOfOutputs.parts(o, x)
+        ctx.save_for_backward(o, x)
+        return Cost.forward(x, mean, log_square, nu)
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor | None]:
+        o, x = ctx.saved_tensors
+        mean, log_square, freedom, nu = CostOfOutputs.parts(o, x)
+        d_mean, d_square, d_nu = Cost.slopes(x, mean, log_square, nu, given[0])
+        d_square = d_square.masked_fill(log_square.abs() >= WIDEST, 0)
+        d_freedom = (d_nu * freedom.sigmoid()).masked_fill(nu >= MOST, 0)
+        d_o = torch.cat([d_mean, d_square, d_freedom], dim=-1)
+        return d_o, -d_mean if ctx.needs_input_grad[1] else None
 
 
 def _log_density(z: Tensor, nu: Tensor) -> Tensor:

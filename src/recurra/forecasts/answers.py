@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Quantiles of an answer."""
 
+REVERSED = ("low", "high", "mean", "probabilities")
+"""Parts of an answer that are in the order in which a series is read."""
+
 
 def answer(conventions: Conventions, intervals: Intervals, example: Steps, output: Any) -> Prediction:
     """What the user sees of a forecast."""
@@ -30,10 +33,11 @@ def answer(conventions: Conventions, intervals: Intervals, example: Steps, outpu
     values = said = unit.ahead(output.values, last)
     outside = 1 - intervals.of_model
     ends: Ends | None = None
+    mean = unit.ahead(output.means, last) if conventions.has_mean else None
     if output.paths is not None:
         paths = unit.ahead(output.paths, last)
         low, values, high = np.quantile(paths, (outside / 2, 0.5, 1 - outside / 2), axis=0)
-        ends = low, high
+        ends, mean = (low, high), paths.mean(0)
     elif output.fan is not None:
         fan = unit.fan(output.fan, last)  # (h, L, d)
         ends = _level(fan, outside / 2), _level(fan, 1 - outside / 2)
@@ -46,9 +50,11 @@ def answer(conventions: Conventions, intervals: Intervals, example: Steps, outpu
         detail["probabilities"] = means.round(6).tolist()
     elif (found := intervals.of_answer(example, said, ends, output.past)) is not None:
         detail |= {"low": found[0].tolist(), "high": found[1].tolist()}
+    if mean is not None and not conventions.gives_coins:
+        detail["mean"] = mean.tolist()
     if conventions.is_backward:  # the steps before the first, in the order of time
         values = values[::-1]
-        detail |= {name: detail[name][::-1] for name in ("low", "high", "probabilities") if name in detail}
+        detail |= {name: detail[name][::-1] for name in REVERSED if name in detail}
         if "quantiles" in detail:
             detail["quantiles"] = {level: each[::-1] for level, each in detail["quantiles"].items()}
     detail["values"] = values.tolist()

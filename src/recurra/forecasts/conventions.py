@@ -63,6 +63,11 @@ class Conventions:
         return reads_gaps_in(self.settings)
 
     @property
+    def has_mean(self) -> bool:
+        """Whether the mean of a density is that of the values: it is not of quantiles alone, nor of logarithms."""
+        return self.has_density and self.settings.data.log is not True
+
+    @property
     def tells_unit(self) -> bool:
         """Whether the density is told how each series is scaled: of counts, if each is by itself."""
         return self.facts.by_series and name_of(self.output) in COUNTS

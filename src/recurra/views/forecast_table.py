@@ -1,4 +1,4 @@
-"""Forecasts as CSV: a row for each series, step ahead and column, with the ends of its interval and its quantiles."""
+"""Forecasts as CSV: a row for each series, step ahead and column, with mean, the ends of its interval and quantiles."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _rows(answer: Prediction, columns: Sequence[str], *, backward: bool) -> Iter
 def _parts(detail: dict[str, Any]) -> dict[str, Any]:
     """What an answer says of each step and column, under the names of the head."""
     found = {"forecast": detail["values"]}
-    found |= {name: detail[name] for name in ("low", "high") if name in detail}
+    found |= {name: detail[name] for name in ("mean", "low", "high") if name in detail}
     if "probabilities" in detail:
         found["probability"] = detail["probabilities"]
     return found | {f"q{level}": part for level, part in detail.get("quantiles", {}).items()}
