@@ -399,3 +399,43 @@ def test_an_exported_folder_is_shared_out_too(tmp_path: Path, asked: Path) -> No
         assert main(["predict", str(folder), str(asked), "--out", str(out), "--processes", processes]) == 0
         written.append(out.read_bytes())
     assert written[0] == written[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_memory_stays_flat_on_200_megabytes(processes: str, tmp_path: Path) -> None:
+    """Rows of a kilobyte, most of which is passed through: what is read is not kept until the end."""
+    path, count = tmp_path / "large.jsonl", 200_000
+    with open(path, "w") as file:
+        for number in range(count):
+            text = " ".join(WORDS[(number * step) % 6] for step in range(1, 3 + number % 5))
+            file.write(json.dumps({"text": text, "note": f"{number:x}" * (1000 // len(f"{number:x}"))}) + "\n")
+    assert path.stat().st_size > 200e6
+    out = tmp_path / "answers.jsonl"
+    command = ["predict", RUN, str(path), "--out", str(out), "--processes", processes]
+    process = subprocess.Popen([sys.executable, "-m", "recurra", *command], stdout=-3, stderr=-3)
+    held = list[float]()
+    while process.poll() is None:
+        held.append(resident(process.pid))
+        time.sleep(0.1)
+    assert process.returncode == 0
+    with open(out, "rb") as file:
+        assert sum(1 for _ in file) == count
+    third = len(held) // 3
+    assert max(held[2 * third :]) < 1.1 * max(held[third : 2 * third])
+    assert max(held) < 600 * (1 + (int(processes) if processes != "1" else 0))  # most of it is torch, in each process
+
+
+def resident(process: int) -> float:
+    """Megabytes that a process and its children hold."""
+    total, waiting = 0.0, [process]
+    while waiting:
+        number = waiting.pop()
+        try:
+            status = Path(f"/proc/{number}/status").read_text()
+            total += next(int(line.split()[1]) / 1000 for line in status.splitlines() if line.startswith("VmRSS"))
+            for thread in Path(f"/proc/{number}/task").iterdir():
+                waiting += map(int, (thread / "children").read_text().split())
+        except (OSError, StopIteration):  # it has just ended
+            continue
+    return total
