@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from recurra.engines.persistent_source import Persistent
 from recurra.engines.tiles import Tile
 from recurra.engines.triton_kernels import is_interpreted
 from recurra.engines.triton_source import power_of_two
-from recurra.recording import recording
+from recurra.recording import graphed, recording
 from recurra.stacks.recurrent import States
 from tests.engines.comparison import assert_agree, everything
 from tests.engines.steps import HEADS, STEPS
@@ -83,6 +84,94 @@ def test_a_step_that_is_recorded_agrees_with_the_loop(variant: str) -> None:
         with recording([]):
             found = everything(rnn, "graph", x, start, True)
         assert_agree(found, everything(rnn, "loop", x, start, True), 2e-5)
+
+
+@pytest.fixture
+def _poisoned() -> Iterator[None]:
+    """Memory that nothing was written to holds NaN."""
+    torch.use_deterministic_algorithms(True)
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    assert torch.empty(2).isnan().all()
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("variant", [variant for variant in PLANNED if not variant.startswith("ntm")])
+@pytest.mark.usefixtures("_poisoned")
+def test_inside_a_graph_no_step_reads_memory_before_it_is_written(
+    variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There memory is not set to zeros. Two ways back, of two versions of the weights, full and ragged."""
+    rnn = model(EVERY[variant], 5, 6).float()
+    for chunk, lengths in ((None, [2, 0, 3]), (0, [3, 3, 3]), (0, [3] * 18), (16, [1, 0, 3])):
+        monkeypatch.setattr("recurra.engines.workspace.tile_of", lambda kernel, *_, chunk=chunk: tile(kernel, chunk))
+        x, start = single(rnn, lengths)
+        with graphed():
+            found = answers_twice(rnn, "graph", x, start)
+        for ours, theirs in zip(found, answers_twice(rnn, "loop", x, start), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5)
+        with torch.no_grad():
+            for parameter in rnn.parameters():
+                parameter.mul_(0.9)
+
+
+def answers_twice(rnn: Recurrent, engine: str, x: Padded, start: States) -> list[torch.Tensor]:
+    """Outputs, final states and all gradients, found twice by the same graph of autograd."""
+    rnn.engine = engine
+    torch.manual_seed(5)  # of what is dropped
+    values = x.values.clone().requires_grad_()
+    own = tuple(tuple(type(s)(*(f.clone().requires_grad_() for f in s)) for s in layer) for layer in start)
+    outputs, states = rnn(Padded(values, x.lengths), own)
+    answers = [outputs.values, *flat(states)]
+    total = sum(((n + 1) * answer.square()).sum() for n, answer in enumerate(answers))
+    sources = [values, *flat(own), *rnn.parameters()]
+    first = torch.autograd.grad(total, sources, retain_graph=True, allow_unused=True)
+    second = torch.autograd.grad(total, sources, allow_unused=True)
+    zeros = [torch.zeros_like(each) for each in sources]
+    both = [z if g is None else g for g, z in zip((*first, *second), (*zeros, *zeros), strict=True)]
+    return [*answers, *both]
+
+
+HALF_CELLS = ["lstm", "gru", "gru of torch", "peephole", "layer norm", "slstm two heads", "coupled"]
+
+
+def multiplied(_: object, a: Any, b: Any, d: Any, *__: object) -> Any:
+    """What tl.dot is of bfloat16, which numpy lacks: the interpreter of triton 3.6 multiplies its bits as integers."""
+    import numpy as np
+    from triton import language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def wide(each: Any) -> Any:
+        if each.dtype.scalar == tl.bfloat16:
+            return (each.data.astype(np.uint32) << 16).view(np.float32)
+        return each.data.astype(np.float32)
+
+    return TensorHandle(np.matmul(wide(a), wide(b)) + d.data, d.dtype.scalar)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("variant", HALF_CELLS)
+@pytest.mark.usefixtures("_each_way")
+def test_in_half_precision_cells_agree_with_the_loop_in_float64(
+    variant: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from triton.runtime import interpreter
+
+    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", multiplied)
+    torch.manual_seed(0)
+    rnn = Recurrent(EVERY[variant], 5, 16).to(dtype)
+    x = batch([6, 2, 5], 5)
+    found = {}
+    for engine, kind in (("graph", dtype), ("loop", torch.float64)):
+        rnn = rnn.to(kind)
+        rnn.engine = engine
+        values = x.values.to(dtype).to(kind).requires_grad_()
+        outputs = rnn(Padded(values, x.lengths))[0].values
+        weights = torch.linspace(-1, 1, 16, dtype=kind)
+        found[engine] = [outputs, *torch.autograd.grad((outputs * weights).sum(), [values, *rnn.parameters()])]
+    for ours, theirs in zip(found["graph"], found["loop"], strict=True):
+        apart = (ours.double() - theirs).norm() / theirs.norm()
+        assert apart < (2e-2 if dtype == torch.bfloat16 else 3e-3), (float(apart), tuple(theirs.shape))
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru"])
