@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from recurra.errors import ConfigError
+from recurra.frozen import NamedTuple
 
 if TYPE_CHECKING:
     from recurra.views.view import View
