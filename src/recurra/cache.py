@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +30,10 @@ def cache_folder() -> Path:
 
 def private_folder() -> Path:
     """A folder for this process alone, which is removed when it ends."""
+    import atexit
+    import shutil
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix="recurra-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -50,6 +51,8 @@ def tidy(folder: Path) -> None:
 def remove(entry: Path) -> None:
     """Remove a file or a folder of the cache."""
     if entry.is_dir():
+        import shutil
+
         shutil.rmtree(entry, ignore_errors=True)
     else:
         entry.unlink(missing_ok=True)

@@ -18,17 +18,16 @@ import hashlib
 import importlib
 import json
 import os
-import re
-import shutil
 import stat
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeGuard
 
 from recurra.errors import CheckpointError
+from recurra.frozen import NamedTuple
 
 MANIFEST, STAGE, LOCK = "manifest.json", ".new", ".lock"
 
@@ -46,8 +45,6 @@ WRITTEN = (".html", ".json", ".jsonl", ".md", ".safetensors", ".toml")
 
 PATIENCE = 1.5
 """Seconds that a reader waits for a process that is just committing a change."""
-
-NAME = re.compile(r"[^/\\:\0]+(/[^/\\:\0]+)*")
 
 
 class UnverifiedWarning(UserWarning):
@@ -102,16 +99,26 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def _name(name: str) -> str:
-    if not NAME.fullmatch(name) or {".", ".."} & set(name.split("/")) or name == MANIFEST:
+    if (
+        not isinstance(name, str)
+        or set(name) & set("\\:\0")
+        or {"", ".", ".."} & set(name.split("/"))
+        or name == MANIFEST
+    ):
         raise ValueError(f"{name!r} is not the name of a file in this folder")
     return name
 
 
 def _entry(found: Mapping[str, object]) -> Entry:
     size, digest = found["bytes"], found["sha256"]
-    if type(size) is not int or size < 0 or not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+    if type(size) is not int or size < 0 or not is_digest(digest):
         raise ValueError("an entry has no size or no digest")
     return Entry(size, digest)
+
+
+def is_digest(found: object) -> TypeGuard[str]:
+    """Whether this is a SHA-256 digest as it is written."""
+    return isinstance(found, str) and len(found) == 64 and set(found) <= set("0123456789abcdef")
 
 
 def verify(folder: Path, which: Callable[[str], bool] = lambda name: True) -> None:
@@ -321,8 +328,14 @@ def _finish_change(folder: Path) -> bool:
         if name in manifest and digest_of(path, manifest[name].bytes) == manifest[name].sha256
     ]
     _place(folder, whole)
-    shutil.rmtree(stage, ignore_errors=True)
+    _remove_folder(stage)
     return bool(whole)
+
+
+def _remove_folder(folder: Path) -> None:
+    import shutil  # with all that packs files; whoever only reads a folder needs none of it
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _place(folder: Path, names: Sequence[str]) -> None:
@@ -346,7 +359,7 @@ def remove_run(folder: Path) -> None:
         for name in (MANIFEST, "config.toml", *written):  # the first two make it a run
             (folder / name).unlink(missing_ok=True)
         for name in (STAGE, *OTHERS):
-            shutil.rmtree(folder / name, ignore_errors=True)
+            _remove_folder(folder / name)
         sync_folder(folder)
     except OSError as error:
         raise CheckpointError(f"the run in {folder} cannot be removed ({error.strerror or error}).") from error

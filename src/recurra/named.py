@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import types
 from collections.abc import Iterable, Mapping
@@ -74,7 +73,9 @@ def _is_beside(name: str, kind: type) -> bool:
     home, _, base = kind.__module__.rpartition(".")
     if not name.isidentifier() or name == base:
         return False
-    found = importlib.util.find_spec(f"{home}.{name}")
+    from importlib.util import find_spec
+
+    found = find_spec(f"{home}.{name}")
     return found is not None and found.submodule_search_locations is None
 
 

@@ -7,7 +7,7 @@ import re
 import stat
 from typing import BinaryIO
 
-HANDED_OVER = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+")
+HANDED_OVER = r"/dev/stdin|/dev/fd/\d+|/proc/(self|\d+)/fd/\d+"
 """What a shell hands over, as <(zcat file) does: these may be pipes and terminals, for somebody writes to them."""
 
 
@@ -48,7 +48,7 @@ def _opened(path: str, flags: int) -> int:
     number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     try:
         mode = os.fstat(number).st_mode
-        if (what := _special(mode)) is not None and HANDED_OVER.fullmatch(os.fspath(path)) is None:
+        if (what := _special(mode)) is not None and re.fullmatch(HANDED_OVER, os.fspath(path)) is None:
             raise NoFile(what)
         if hasattr(os, "set_blocking") and not stat.S_ISDIR(mode):
             os.set_blocking(number, True)

@@ -13,8 +13,10 @@ import dataclasses
 import datetime
 import functools
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from inspect import get_annotations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, final, get_args, get_type_hints
@@ -135,7 +137,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     if len(content) > LARGEST_CONFIG:
         raise ConfigError(f"{path} is larger than {LARGEST_CONFIG:,} bytes, so it is not a config file.")
     try:
-        text = content.decode("utf-8-sig")
+        text = content.removeprefix(b"\xef\xbb\xbf").decode()
         if reason := excess(text):
             raise ConfigError(f"{path} {reason}.")
         return tomllib.loads(text)
@@ -292,8 +294,20 @@ def same_name(kind: type[Any], name: str) -> list[str]:
 
 @functools.cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
-    """The types of its fields. To work them out takes longer than all else here."""
-    return get_type_hints(kind)
+    """The types of its fields. To work them out takes longer than all else here, so each text is evaluated once."""
+    try:
+        return {
+            name: _type(base.__module__, hint) if isinstance(hint, str) else hint
+            for base in reversed(kind.__mro__)
+            for name, hint in get_annotations(base).items()
+        } or get_type_hints(kind)
+    except Exception:  # of a class that was not made in a module, or by a later Python
+        return get_type_hints(kind)
+
+
+@functools.cache
+def _type(module: str, hint: str) -> Any:
+    return eval(hint, vars(sys.modules[module]))
 
 
 def field_type(kind: type, keys: Sequence[str]) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
+from recurra.frozen import dataclass
 from recurra.settings import SettingError, at_least, rates, setting
 
 OF_PICTURES = ("rotate", "shear", "warp", "ink")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from recurra.frozen import dataclass
 from recurra.settings import SettingError, above_zero, at_least, rates, setting
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from recurra.config.augmentation import Augmentation
@@ -34,6 +33,7 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 MEMBERS = ("rnn", "pyramid", "transformer", "cnn", "bag")

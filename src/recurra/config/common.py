@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from recurra.config.fine_tuning import FineTuning
 from recurra.config.forcing import Forcing
 from recurra.config.share import FilePart, Shares
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, above_zero, at_least, section, setting
 
 Idle: TypeAlias = dict[tuple[str, ...], str]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, final
 
+from recurra.frozen import dataclass
 from recurra.named import did_you_mean
 from recurra.settings import SettingError
 from recurra.toml import shown

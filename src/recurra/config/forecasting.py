@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from recurra.config.common import (
@@ -28,6 +27,7 @@ from recurra.config.transformer import (
     suited,
 )
 from recurra.config.writer_model import look_of
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, about, at_least, name_of, rates, section, setting
 from recurra.toml import shown
 

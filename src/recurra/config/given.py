@@ -10,14 +10,15 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from recurra.config.known_as import KNOWN_AS
 from recurra.config.renamed import Renamed, renamed_column, renamed_setting, tell, under_its_new_name
 from recurra.config.run_file import WITH_MANIFEST, as_begun, check_format
 from recurra.errors import CheckpointError, ConfigError, EngineError
+from recurra.frozen import NamedTuple, dataclass
 from recurra.manifest import MANIFEST, verify
 from recurra.named import own_code
 from recurra.settings import (
@@ -78,6 +79,10 @@ class Assignment(NamedTuple):
     replaces: bool = False  # a table is all there is of a section or part, and is not laid over what came before
 
 
+Laid: TypeAlias = tuple[dict[str, Any], dict[Keys, Origin], dict[Keys, Origin]]
+"""A table of settings, who gave each of them, and who gave the last one inside of each section."""
+
+
 class NamedCode(NamedTuple):
     """A name 'package.module:Class' that a setting, or an option of one, gives."""
 
@@ -103,6 +108,7 @@ class Given:
     assignments: tuple[Assignment, ...] = ()
     is_run: bool = False  # the file is that of a run: no one is told of the old names that it was begun with
     _apart: dict[type | None, list[Assignment]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _found: dict[type | None, Laid] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, what: Config) -> Given:
@@ -230,7 +236,7 @@ class Given:
 
     def table(self, settings: type | None = None) -> dict[str, Any]:
         """All assignments as one table; for these settings, old names are replaced by those of today."""
-        return self._laid(settings)[0]
+        return _copied(self._laid(settings)[0])  # the caller's to change
 
     def settings(self, kind: type[S]) -> S:
         """The settings they mean. Old names that the user wrote are told of."""
@@ -244,7 +250,7 @@ class Given:
         for renamed, place in told:
             tell(renamed, place)
         with self.placing(kind):
-            return settings_from(kind, self.table(kind), KNOWN_AS)
+            return settings_from(kind, self._laid(kind)[0], KNOWN_AS)
 
     @contextlib.contextmanager
     def placing(self, settings: type | None = None) -> Iterator[None]:
@@ -299,8 +305,16 @@ class Given:
                 return given.pop()[1].place()
         return None
 
-    def _laid(self, settings: type | None) -> tuple[dict[str, Any], dict[Keys, Origin], dict[Keys, Origin]]:
-        """One table; the last origin of each assignment; and of each section, that of the last one inside of it."""
+    def _laid(self, settings: type | None) -> Laid:
+        """One table; the last origin of each assignment; and of each section, that of the last one inside of it.
+
+        Kept, for it is asked often.
+        """
+        if settings not in self._found:
+            self._found[settings] = self._lay(settings)
+        return self._found[settings]
+
+    def _lay(self, settings: type | None) -> Laid:
         table: dict[str, Any] = {}
         origins: dict[Keys, Origin] = {}
         inside: dict[Keys, Origin] = {}
@@ -319,7 +333,8 @@ class Given:
             except SettingError as error:
                 place = "" if origin is None else f"{origin.place()}: "
                 raise SettingError(f"{place}{error}", keys, is_placed=True) from error
-            if value != {} or replaces:  # nothing of what was below is left
+            is_below = keys in origins or keys in inside or len(keys) >= DEEPEST
+            if is_below and (value != {} or replaces):  # nothing of what was below is left
                 for known in (origins, inside):
                     for below in [each for each in known if each[: len(keys)] == keys]:
                         del known[below]
@@ -352,6 +367,11 @@ class Given:
                 more = keys[len(one.keys) :]
                 origin = None if one.origin is None else one.origin.inside(more)
                 yield Assignment(_of_column(keys, value, settings), value, origin)
+
+
+def _copied(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table whose inner tables are copies too."""
+    return {key: _copied(value) if isinstance(value, dict) else value for key, value in table.items()}
 
 
 def _of_file(table: Mapping[str, Any], path: Path, what: str) -> tuple[Assignment, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from recurra.frozen import dataclass
 from recurra.settings import SettingError, above_zero, at_least, setting
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, rates, setting
 
 

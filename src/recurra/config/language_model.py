@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -21,6 +20,7 @@ from recurra.config.common import (
 from recurra.config.share import FilePart
 from recurra.config.transformer import FORM_SETTING, HEADS, USUAL_CELL, Form, check_no_cells, check_transformer, suited
 from recurra.errors import DataError
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 
 TEXT_FILES = (".txt", ".text", ".txt.gz", ".text.gz", ".txt.zst", ".text.zst")

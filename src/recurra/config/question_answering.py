@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.classification import ClassificationDecoding
@@ -16,6 +15,7 @@ from recurra.config.common import (
     idle_without_validation,
     one_batch_size,
 )
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, above_zero, at_least, rates, section, setting
 
 

@@ -7,8 +7,9 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_type_hints
+from typing import get_type_hints
 
+from recurra.frozen import NamedTuple
 from recurra.settings import SettingError
 from recurra.version import __version__
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.augmentation import Augmentation
@@ -21,6 +20,7 @@ from recurra.config.common import (
 from recurra.config.forcing import Forcing
 from recurra.config.seq2seq_model import RECURRENT, Seq2SeqModel
 from recurra.config.writer_model import WriterModel, look_of
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 BATCH_TOKENS = 1000

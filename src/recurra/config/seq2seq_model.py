@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from recurra.config.common import check_direction, check_layers
 from recurra.config.transformer import FORM_SETTING, HEADS, Form, check_transformer
 from recurra.config.writer_model import WriterModel, look_of
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 RECURRENT = ("rnn", "pyramid")

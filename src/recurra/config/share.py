@@ -6,8 +6,9 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Self
 
+from recurra.frozen import NamedTuple
 from recurra.settings import SettingError
 
 HELD_OUT = ("valid", "test")

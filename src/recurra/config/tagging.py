@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from recurra.config.common import (
@@ -27,6 +26,7 @@ from recurra.config.transformer import (
     idle_transformer,
     suited,
 )
+from recurra.frozen import dataclass
 from recurra.named import did_you_mean
 from recurra.settings import Part, SettingError, at_least, name_of, rates, section, setting
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from recurra.config.common import Training
+from recurra.frozen import dataclass
 from recurra.settings import SettingError, at_least, rates, setting
 from recurra.toml import shown
 

@@ -9,21 +9,19 @@ user's own: where one of them changes, it is asked for again.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import itertools
 import json
 import os
-import pkgutil
 import stat
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import NamedTuple
 
 from recurra.config.given import NamedCode
 from recurra.errors import TrustError
+from recurra.frozen import NamedTuple
 from recurra.toml import clipped
 
 HOW = "allow it: --trust on the command line, trust=True in Python"
@@ -92,9 +90,12 @@ def _spec(name: str, inside: Iterable[str] | None) -> ModuleSpec | None:
     loaded = getattr(sys.modules.get(name), "__spec__", None)
     if isinstance(loaded, ModuleSpec):
         return loaded
+    import pkgutil
+    from importlib.util import find_spec
+
     if inside is None:
         try:
-            return importlib.util.find_spec(name)
+            return find_spec(name)
         except (ImportError, ValueError):  # ValueError: of what runs as __main__ and has no file
             return None
     folders: list[str] = []

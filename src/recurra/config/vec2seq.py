@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recurra.config.augmentation import Augmentation
@@ -22,6 +21,7 @@ from recurra.config.seq2seq import (
     idle_of_writing,
 )
 from recurra.config.writer_model import WriterModel, look_of
+from recurra.frozen import dataclass
 from recurra.settings import Part, SettingError, at_least, name_of, section, setting
 
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import decimal
 import hashlib
 import json
 import math
 import os
-import tempfile
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.frozen import NamedTuple
 
 
 class Frame(Protocol):
@@ -149,8 +149,10 @@ def _plain(value: object, what: str) -> object:
         return None
     if isinstance(value, datetime.date):  # a datetime is one too
         return value.isoformat()
-    if isinstance(value, decimal.Decimal | os.PathLike):
-        return float(value) if isinstance(value, decimal.Decimal) else os.fspath(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if (found := _decimal(value)) is not None:
+        return found
     if type(value).__name__ == "Period":  # of pandas: the time at which it begins
         return _plain(value.start_time, what)  # type: ignore[attr-defined]
     raise DataError(
@@ -159,8 +161,16 @@ def _plain(value: object, what: str) -> object:
     )
 
 
+def _decimal(value: object) -> float | None:
+    """A number of the module `decimal`, which is imported where there is one; None: it is something else."""
+    decimal = sys.modules.get("decimal")
+    return float(value) if decimal is not None and isinstance(value, decimal.Decimal) else None
+
+
 def write_rows(given: Rows, folder: Path, name: str) -> Path:
     """The file in this folder that holds these rows, one JSON object a line; its name says what it holds."""
+    import tempfile
+
     digest = hashlib.sha256()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -226,6 +236,8 @@ def as_files(given: object, name: str) -> Iterator[list[str | Path]]:
     if not is_rows(given):
         yield [given] if isinstance(given, str | os.PathLike) else list(given)  # type: ignore[list-item, call-overload]
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="recurra-") as folder:
         path = write_rows(given, Path(folder), name)
         with named_as({str(path): name}):

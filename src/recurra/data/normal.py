@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError, DataError
+from recurra.frozen import NamedTuple
 from recurra.opening import read_file
 
 

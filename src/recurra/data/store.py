@@ -17,12 +17,13 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple, TypeAlias, final, overload
+from typing import Any, BinaryIO, TypeAlias, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import DataError
+from recurra.frozen import NamedTuple
 
 Encoded: TypeAlias = Mapping[str, NDArray[Any]]
 """One example as arrays: (T,) or (T, n) for each field; a field's type and n are the same in all examples."""

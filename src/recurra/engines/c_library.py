@@ -6,15 +6,10 @@ import contextlib
 import ctypes
 import functools
 import hashlib
-import hmac
 import os
-import platform
-import shlex
-import shutil
 import stat
-import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,11 +55,27 @@ def compiler() -> tuple[str, ...] | None:
     """The C compiler and its own arguments: $CC, split as a shell does ("ccache gcc"); or cc, gcc or clang."""
     wanted = os.environ.get("CC")
     commands = [["cc"], ["gcc"], ["clang"]] if wanted is None else [split(wanted)]
-    return next(((path, *rest) for name, *rest in filter(None, commands) if (path := shutil.which(name))), None)
+    return next(((path, *rest) for name, *rest in filter(None, commands) if (path := found_program(name))), None)
+
+
+def found_program(name: str) -> str | None:
+    """Where a program is, as `shutil.which` says; that is not imported, for it comes with all that packs files.
+
+    >>> found_program("no such program") is None
+    True
+    """
+    if os.name != "posix" or os.sep in name or not os.environ.get("PATH"):
+        import shutil
+
+        return shutil.which(name)
+    paths = (os.path.join(folder, name) for folder in os.environ["PATH"].split(os.pathsep))
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 def split(command: str) -> list[str]:
     """A command line as a shell splits it; one with an open quote, which no shell would run, is no command."""
+    import shlex
+
     try:
         return shlex.split(command)
     except ValueError:
@@ -147,7 +158,7 @@ def verified(folder: int, name: str) -> bytes:
         digest = read_own(folder, name + DIGEST, 64)
     except FileNotFoundError:
         raise Unusable("its SHA-256 digest is missing") from None
-    if not hmac.compare_digest(digest, hashlib.sha256(content).hexdigest().encode()):
+    if digest != hashlib.sha256(content).hexdigest().encode():
         raise Unusable("it does not have the SHA-256 digest that was written with it")
     return content
 
@@ -165,6 +176,9 @@ def read_own(folder: int, name: str, most: int) -> bytes:
 
 def compiled(command: tuple[str, ...], text: str) -> bytes:
     """The bytes of a library; they do not depend on where it was compiled, so that two processes write the same."""
+    import shlex
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="recurra-") as private:
         source, built = Path(private, "rows.c"), Path(private, "rows.so")
         source.write_text(text, "utf-8")
@@ -190,7 +204,7 @@ def finished(command: Sequence[str]) -> tuple[int, str]:
             if hasattr(os, "killpg"):
                 os.killpg(running.pid, signal.SIGKILL)
             running.kill()
-            raise NoCompiler(f"{shlex.join(command[:1])} took longer than {MOST_SECONDS:g} seconds") from None
+            raise NoCompiler(f"{command[0]} took longer than {MOST_SECONDS:g} seconds") from None
         return running.returncode, said
 
 
@@ -228,11 +242,35 @@ def loaded(content: bytes, beside: Path | None = None) -> ctypes.CDLL:
 
 
 def loaded_from(place: Path | None, content: bytes) -> ctypes.CDLL:
-    # Windows does not remove a library that is in use.
-    with tempfile.TemporaryDirectory(prefix="recurra-", dir=place, ignore_cleanup_errors=True) as private:
-        copy = Path(private, "rows.so")
+    with private_folder(place) as private:
+        copy = private / "rows.so"
         copy.write_bytes(content)
         return ctypes.CDLL(str(copy))
+
+
+@contextlib.contextmanager
+def private_folder(place: Path | None) -> Iterator[Path]:
+    """A new folder that only this user may open, removed at the end.
+
+    `tempfile` has the same, but to import it takes longer than to load a library.
+    """
+    folder = os.environ.get("TMPDIR") or "/tmp" if place is None else str(place)
+    if os.name != "posix" or not os.access(folder, os.W_OK | os.X_OK):
+        import tempfile
+
+        # Windows does not remove a library that is in use.
+        with tempfile.TemporaryDirectory(prefix="recurra-", dir=place, ignore_cleanup_errors=True) as private:
+            yield Path(private)
+        return
+    own = Path(folder, f"recurra-{os.urandom(8).hex()}")
+    own.mkdir(mode=0o700)
+    try:
+        yield own
+    finally:
+        with contextlib.suppress(OSError):
+            for each in own.iterdir():
+                each.unlink()
+            own.rmdir()
 
 
 def can_read(dtype: torch.dtype, *tensors: Tensor) -> bool:
@@ -251,8 +289,10 @@ def machine() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
+        import platform
+
         return platform.machine() + platform.processor()
-    return platform.machine() + next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return os.uname().machine + next((line for line in lines if line.startswith(("flags", "Features"))), "")
 
 
 def key(command: tuple[str, ...], identity: str) -> str:

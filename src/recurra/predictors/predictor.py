@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.data.images import unpacked
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError
+from recurra.frozen import NamedTuple
 from recurra.predictors.trees import leaves, named, refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
 from recurra.programs.searchable import Usual
@@ -89,6 +89,8 @@ def padded(rows: Rows, field: str, dtype: type) -> tuple[NDArray[Any], NDArray[n
 
 def pictured(rows: Rows) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """The pictures of several rows as one array (B, C, H, W) with zeros for padding, and how high and wide they are."""
+    from recurra.data.images import unpacked
+
     each = [unpacked(row["picture"], row["shape"]).transpose(2, 0, 1) for row in rows]
     sizes = np.array([picture.shape[1:] for picture in each], np.int64).reshape(-1, 2)
     found = np.zeros((len(each), each[0].shape[0] if each else 1, *sizes.max(0, initial=1)), np.uint8)

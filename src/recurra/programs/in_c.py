@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.engines import c_prelude
 from recurra.errors import CheckpointError, DataError
-from recurra.programs.in_numpy import typed
+from recurra.programs.inputs import typed
 from recurra.programs.program import Program, output_values
 from recurra.programs.searchable import searchable
+from recurra.version import __version__
 
 WRONG = {
     1: "their sizes do not fit each other",
@@ -28,10 +28,17 @@ WRONG = {
 }
 
 
-PRINTERS = hashlib.sha256(
-    b"".join(path.read_bytes() for path in (*sorted(Path(__file__).parent.glob("*.py")), Path(c_prelude.__file__)))
-).hexdigest()
-"""The digest of the modules that print, as they were imported: what they print otherwise has another library."""
+def _printers() -> str:
+    """What tells the modules that print from those of another version: their names, sizes and times of change."""
+    here = Path(__file__).parent
+    names = sorted(name for name in os.listdir(here) if name.endswith(".py"))
+    found = [(name, os.stat(here / name)) for name in (*names, "../engines/c_prelude.py")]
+    about = [(name, each.st_size, each.st_mtime_ns) for name, each in found]
+    return hashlib.sha256(repr((__version__, about)).encode()).hexdigest()
+
+
+PRINTERS = _printers()
+"""Of the modules that print, as they were imported: what they print otherwise has another library."""
 
 MOST_SHAPES = 4096
 """Shapes of inputs for which it is remembered what is called."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import DataError
+from recurra.programs.inputs import typed
 from recurra.programs.program import NARROW, Function, Operand, Operation, Program
 from recurra.programs.sizes import Size
 
@@ -147,19 +148,6 @@ class InNumpy:
             here = np.flatnonzero(t < lengths)
             outputs[here, place[here] if backward else t] = states[0][here]
         return [outputs, *states]
-
-
-def typed(function: Function, inputs: Sequence[Array]) -> list[Array]:
-    """The inputs as the function reads them; a DataError where ids are out of range."""
-    if len(inputs) != len(function.inputs):
-        raise DataError(f"the program takes {len(function.inputs)} inputs, but there are {len(inputs)}.")
-    found = [np.ascontiguousarray(array, each.value.type) for array, each in zip(inputs, function.inputs, strict=True)]
-    for array, each in zip(found, function.inputs, strict=True):
-        if each.below is not None and array.size and not 0 <= array.min() <= array.max() < each.below:
-            raise DataError(
-                f"{each.name} must be between 0 and {each.below - 1}, but has {array.min()} to {array.max()}."
-            )
-    return found
 
 
 def computed(op: Operation, operands: Sequence[Any], shape: tuple[int, ...], sizes: Sizes) -> Array:

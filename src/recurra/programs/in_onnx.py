@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import CheckpointError, ConfigError, DataError
-from recurra.programs.in_numpy import typed
+from recurra.programs.inputs import typed
 from recurra.programs.onnx_file import ENDING, first_line
 from recurra.programs.program import Function, Program
 

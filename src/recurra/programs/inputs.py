@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-from recurra.errors import CheckpointError
-from recurra.programs.program import Program
+from recurra.errors import CheckpointError, DataError
+from recurra.frozen import NamedTuple
+from recurra.programs.program import Function, Program
 
 KINDS = {
     "numbers": "float32",
@@ -75,3 +77,16 @@ def called(running: Running, name: str, arrays: Mapping[str, NDArray[Any]]) -> d
         raise CheckpointError(f"the program's `{name}` takes {missing[0]}, which there is not: export the run again.")
     found = running.run(name, [arrays[each.name] for each in function.inputs])
     return dict(zip((output for output, _ in function.outputs), found, strict=True))
+
+
+def typed(function: Function, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The inputs as the function reads them; a DataError where ids are out of range."""
+    if len(inputs) != len(function.inputs):
+        raise DataError(f"the program takes {len(function.inputs)} inputs, but there are {len(inputs)}.")
+    found = [np.ascontiguousarray(array, each.value.type) for array, each in zip(inputs, function.inputs, strict=True)]
+    for array, each in zip(found, function.inputs, strict=True):
+        if each.below is not None and array.size and not 0 <= array.min() <= array.max() < each.below:
+            raise DataError(
+                f"{each.name} must be between 0 and {each.below - 1}, but has {array.min()} to {array.max()}."
+            )
+    return found

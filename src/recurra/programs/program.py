@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from recurra.errors import CheckpointError
+from recurra.frozen import NamedTuple
 from recurra.programs.sizes import MOST, Size, product_of
 
 FORMAT = 2
@@ -29,11 +29,11 @@ TYPES = ("float32", "float64", "int64", "int32", "uint8", "bool")
 NARROW = {"int8": "int8", "bfloat16": "uint16"}
 """Types that weights alone have, and how NumPy holds them."""
 
-NAME = re.compile("[A-Za-z0-9_]{1,64}")
-"""Names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
+LONGEST = 64
+"""Letters of names of functions, inputs and outputs: they are printed in C, which puts a prefix before each."""
 
-RESERVED = re.compile("open|close|model|threads|sizes_of_.*")
-"""No function has such a name: C has functions and types of its own under them."""
+RESERVED = ("open", "close", "model", "threads")
+"""No function has such a name, nor one that begins with sizes_of_: C has functions and types of its own under them."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Program:
                 for name, (kind, shape) in whole["weights"].items()
             }
             functions = {checked_name(name): function_from_json(table) for name, table in whole["functions"].items()}
-            if taken := [name for name in functions if RESERVED.fullmatch(name)]:
+            if taken := [name for name in functions if name in RESERVED or name.startswith("sizes_of_")]:
                 raise ValueError(f"a function is called {taken[0]!r}")
             found = cls(functions, weights)
             for function in functions.values():
@@ -276,7 +276,7 @@ def checked_type(kind: object, *others: str) -> str:
 
 
 def checked_name(name: object) -> str:
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not name.isascii() or not name.replace("_", "a").isalnum() or len(name) > LONGEST:
         raise ValueError(f"{name!r:.60} is not a name: it must have 1 to 64 ASCII letters, digits and _")
     return name
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
+from recurra.frozen import NamedTuple
 from recurra.programs.program import Function, Named, Program, Value
 from recurra.programs.sizes import Size
 

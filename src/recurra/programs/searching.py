@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.config import Seq2SeqDecoding
 from recurra.errors import DataError
+from recurra.frozen import NamedTuple
 from recurra.programs.c_searching import FOUND, MANNER, SEARCHES
 from recurra.programs.in_c import MOST_SHAPES, WRONG, InC
 from recurra.programs.inputs import Running

@@ -7,8 +7,8 @@ sizes, which are looked at when the inputs of a function are known: by NumPy its
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from recurra.frozen import NamedTuple
 from recurra.programs.program import POINTWISE, REDUCTIONS, Operation, Value
 from recurra.programs.sizes import Size, product_of
 from recurra.programs.types import check_types
@@ -29,10 +29,10 @@ class Condition(NamedTuple):
     @property
     def is_sure(self) -> bool | None:
         """Whether it holds whatever the names mean; None where that depends on them."""
-        if self.is_equal and sorted(map(str, self.left)) == sorted(map(str, self.right)):
-            return True
         left, right = product_of(self.left), product_of(self.right)
         if left == right:
+            return True
+        if self.is_equal and sorted(map(str, self.left)) == sorted(map(str, self.right)):
             return True
         if left.constant is None or right.constant is None:
             return None

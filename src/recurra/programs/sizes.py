@@ -20,11 +20,11 @@ Product: TypeAlias = tuple[str, ...]
 
 NAME = r"[A-Za-z][A-Za-z0-9]{0,31}"
 FACTOR = rf"(?:{NAME}|\([^()]+\)//(?:\d+|{NAME}))"
-TERM = re.compile(rf"([+-]?)(\d+|{FACTOR})((?:\*{FACTOR})*)")
+TERM = rf"([+-]?)(\d+|{FACTOR})((?:\*{FACTOR})*)"
 MOST = 1 << 40
 """The largest coefficient, divisor or whole number of a size."""
 
-QUOTIENT = re.compile(rf"\(([^()]+)\)//(\d+|{NAME})")
+QUOTIENT = rf"\(([^()]+)\)//(\d+|{NAME})"
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,20 @@ class Size:
             return Size.of(_bounded(text))
         return _read(text)
 
-    @property
+    @functools.cached_property
     def constant(self) -> int | None:
         """The number that it always is; None where it depends on names."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
-    @property
-    def names(self) -> set[str]:
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
         found: set[str] = set()
         for product, _ in self.terms:
             for factor in product:
                 found |= {factor} if not factor.startswith("(") else _names_in(factor)
-        return found
+        return frozenset(found)
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """The number for these values of its names."""
@@ -117,17 +117,18 @@ class Size:
 
 def quotient(factor: str) -> tuple[Size, int | str]:
     """What is divided in a factor that is a quotient, and by what."""
-    found = QUOTIENT.fullmatch(factor)
+    found = re.fullmatch(QUOTIENT, factor)
     assert found is not None, f"{factor} is a quotient"
     return _read(found[1]), int(found[2]) if found[2].isdigit() else found[2]
 
 
 def product_of(sizes: Iterable[Size]) -> Size:
     """How many numbers an array of these sizes has."""
-    return functools.reduce(Size.__mul__, sizes, Size.of(1))
+    first, *others = [*sizes] or [Size.of(1)]
+    return functools.reduce(Size.__mul__, others, first)
 
 
-def _names_in(factor: str) -> set[str]:
+def _names_in(factor: str) -> frozenset[str]:
     whole, over = quotient(factor)
     return whole.names | ({over} if isinstance(over, str) else set())
 
@@ -147,19 +148,25 @@ def _ordered(found: Mapping[Product, int]) -> tuple[tuple[Product, int], ...]:
 def _read(text: str) -> Size:
     if not isinstance(text, str) or len(text) > 200:
         raise ValueError(f"{text!r:.60} is not a size")
-    size, place = Size(), 0
+    if all(map(_is_name, factors := text.split("*"))):  # as most are
+        return Size(((tuple(sorted(factors)), 1),))
+    size, place, pattern = Size(), 0, re.compile(TERM)  # which keeps it
     while place < len(text):
-        term = TERM.match(text, place)
+        term = pattern.match(text, place)
         if term is None or (place and not term[1]):
             raise ValueError(f"{text!r} is not a size")
         sign, first, _ = term.groups()
         each = Size.of(_bounded(int(first))) if first.isdigit() else _factor(first)
-        for factor in re.findall(FACTOR, term[3]):
+        for factor in re.findall(FACTOR, term[3]) if term[3] else ():
             each = each * _factor(factor)
         size, place = size + each * (-1 if sign == "-" else 1), term.end()
     if not text or (size == Size() and text != "0"):
         raise ValueError(f"{text!r} is not a size")
     return size
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.isalnum() and text[0].isalpha() and len(text) <= 32
 
 
 def _bounded(number: int) -> int:

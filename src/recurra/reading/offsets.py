@@ -6,11 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recurra.metrics.spans import spans
 from recurra.text.tokens_of_text import tokens_of_text
 from recurra.text.written import Token, Written
-
-_WORD = re.compile(r"\S+")
 
 
 def words_in(line: str, cut: str | None = "blanks") -> Written:
@@ -21,7 +18,7 @@ def words_in(line: str, cut: str | None = "blanks") -> Written:
     >>> words_in("in Oslo.", "signs").forms
     ['in', 'Oslo', '.']
     """
-    places = tokens_of_text(line) if cut == "signs" else [match.span() for match in _WORD.finditer(line)]
+    places = tokens_of_text(line) if cut == "signs" else [match.span() for match in re.finditer(r"\S+", line)]
     first, last = places[0][0], places[-1][1]
     tokens = tuple(Token(start - first, end - first) for start, end in places)
     return Written(line[first:last], tokens, start=first)
@@ -71,6 +68,8 @@ def spans_in(written: Written, tags: Sequence[str]) -> list[dict[str, Any]]:
     >>> spans_in(words_in("in New York"), ["O", "B-place", "I-place"])
     [{'start': 3, 'end': 11, 'label': 'place', 'text': 'New York'}]
     """
+    from recurra.metrics.spans import spans
+
     places, found = written.word_places(), []
     for first, stop, label in sorted(spans(tags)):
         start, end = places[first][0], places[stop - 1][1]

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 from recurra.data.excerpt import whole
 from recurra.data.files import parallel_files
 from recurra.data.formats import reader, rows
-from recurra.data.roles import pair_roles, usual
 from recurra.errors import DataError
 from recurra.named import did_you_mean
-from recurra.reading.labelled import is_series
-from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, with_columns_of_format
 from recurra.settings import SettingError
 
@@ -30,7 +27,7 @@ BY_WIDTH = {2: ["source", "target"], 3: ["source", "target", "features"]}
 FEATURES = ("features", "language")
 """Columns of these names stand before the source unless data.features says otherwise."""
 
-BETWEEN_FEATURES = re.compile(r"[;|,\s]+")
+BETWEEN_FEATURES = r"[;|,\s]+"
 """What separates the features of one source."""
 
 LOOKED_AT = 200
@@ -150,8 +147,10 @@ def _refuse_text_as_features(path: str, data: Seq2SeqData) -> None:
     """Refuse a third column in which new symbols keep coming: a licence, a comment or an id is no feature."""
     seen = list(itertools.islice(pair_rows(path, data), LOOKED_AT))
     cells = [str(row.values["features"]) for row in seen]
-    symbols = {symbol for cell in cells for symbol in BETWEEN_FEATURES.split(cell)}
+    symbols = {symbol for cell in cells for symbol in re.split(BETWEEN_FEATURES, cell)}
     if len(symbols) > max(MOST_FEATURES, len(cells) / 2):
+        from recurra.reading.sentences import shown
+
         raise DataError(
             f"{place_of(path, seen[0].line)}: the third column would be read as features of the source, but in "
             f"{len(cells)} rows it has {len(symbols)} different ones, as in {shown(cells[0])}. To leave it out, set "
@@ -161,6 +160,8 @@ def _refuse_text_as_features(path: str, data: Seq2SeqData) -> None:
 
 def _by_usual_names(path: str, data: Seq2SeqData, first: Row) -> tuple[Seq2SeqData, Row]:
     """The settings and the first row with the roles that the names of a header are usually given."""
+    from recurra.data.roles import pair_roles, usual
+
     roles = pair_roles(first.values)
     if data.columns is not None or roles is None or {*first.values} & {"source", "target", "frames"}:
         return data, first
@@ -186,6 +187,8 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
         source = "source" if "source" in columns else None
         if source is None and "frames" in columns:
             frames = "frames"
+        from recurra.reading.labelled import is_series
+
         if source is not None and is_series(first[source]):
             source, frames = None, source
     if data.features and frames is not None:
@@ -208,6 +211,8 @@ def _with_roles(data: Seq2SeqData, first: Mapping[str, Any], place: str) -> Seq2
                 f"{place}: this file is read as plain text, but its lines have tabs, as the rows of a table have. Set "
                 f"data.format = tsv, or give --format tsv."
             )
+        from recurra.data.roles import pair_roles
+
         sources = [name for name, role in (pair_roles(columns) or {}).items() if role == "source"]
         if len(sources) > 1:
             raise DataError(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,10 @@ from recurra.data.files import extension, parallel_files
 from recurra.data.formats import Row, Value, endings, reader, rows
 from recurra.data.formats.layout import named_cells
 from recurra.errors import DataError
+from recurra.frozen import NamedTuple
 from recurra.reading.asked import PLAIN
-from recurra.reading.labelled import is_series, series, series_in
 from recurra.reading.pair_columns import BETWEEN_FEATURES, as_trained, names, pair_rows, place_of, with_roles
 from recurra.reading.pair_tokens import ENOUGH, LOOKED_AT, with_tokens
-from recurra.reading.parts import drawn
-from recurra.reading.sentences import shown
 from recurra.reading.tables import task_rows, value_in
 from recurra.settings import Part
 
@@ -64,6 +63,8 @@ def pairs(files: Sequence[str | Path], data: Seq2SeqData) -> Iterator[Pair]:
             by = as_trained(path, data)
             for row in pair_rows(path, by):
                 yield pair_of(row, number, path, by)
+
+    from recurra.reading.parts import drawn
 
     return drawn(files, found, _source_of)
 
@@ -162,6 +163,8 @@ def _without_header(file: str | Path, format: Part | None) -> dict[str, Any]:
 def _line_of_values(line: str | Sequence[str], place: str, data: Seq2SeqData) -> dict[str, Value]:
     missing: dict[str, Value] = dict.fromkeys(data.features or (), None)
     if data.frames is not None:
+        from recurra.reading.labelled import series_in
+
         return {data.frames: cast(Value, series_in(line, place))}
     source = str(data.source.column)
     if not isinstance(line, str):
@@ -185,6 +188,8 @@ def text_of(value: object, place: str, name: str) -> str:
         return ""
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         return " ".join(value)
+    from recurra.reading.sentences import shown
+
     raise DataError(f"{place}: '{name}' must hold a text, but is {shown(value)}. Write it in quotes, or leave it out.")
 
 
@@ -192,6 +197,11 @@ def _texts(value: object, place: str, name: str, data: Seq2SeqData) -> tuple[str
     """The texts of the source: several where data.columns names it more than once."""
     if data.columns is not None and data.columns.count(name) > 1 and isinstance(value, list):
         return tuple(text_of(part, place, name) for part in value)
+    if isinstance(value, str):  # as most are
+        return (value,)
+    from recurra.reading.labelled import is_series
+    from recurra.reading.sentences import shown
+
     if is_series(value):
         raise DataError(
             f"{place}: '{name}' must hold a text, but is {shown(value)}. To read these numbers as a series, set "
@@ -201,6 +211,8 @@ def _texts(value: object, place: str, name: str, data: Seq2SeqData) -> tuple[str
 
 
 def _frames(value: object, place: str, name: str) -> NDArray[np.float32]:
+    from recurra.reading.labelled import series
+
     found = series(value, place, name)
     if np.abs(found).max(initial=0.0) > np.finfo(np.float32).max:
         raise DataError(f"{place}: '{name}' contains a number that is too large to compute with. Use other units.")
@@ -217,7 +229,7 @@ def _features(value: object, place: str, name: str) -> tuple[str, ...]:
         return tuple(itertools.chain.from_iterable(_features(part, place, name) for part in value))
     if isinstance(value, float | int) and not isinstance(value, bool):
         value = f"{value:g}"
-    return tuple(part for part in BETWEEN_FEATURES.split(text_of(value, place, name)) if part)
+    return tuple(part for part in re.split(BETWEEN_FEATURES, text_of(value, place, name)) if part)
 
 
 def _nothing_there(path: str | Path, line: int, is_empty: Mapping[str, bool]) -> str:

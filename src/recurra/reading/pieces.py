@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from recurra.config.share import FilePart
-from recurra.data.cutting import cut
-from recurra.workers import Crew
+from recurra.frozen import NamedTuple
+
+if TYPE_CHECKING:
+    from recurra.workers import Crew
 
 T = TypeVar("T")
 
@@ -28,6 +30,8 @@ class Piece(NamedTuple):
 
 def pieces(files: Sequence[str], format: str | Mapping[str, object] | None) -> Iterator[Piece]:
     """The pieces of some files in their order."""
+    from recurra.data.cutting import cut
+
     return (Piece(number, path) for number, file in enumerate(files) for path in cut(file, format))
 
 
@@ -50,6 +54,8 @@ class _Counting:
         if len(first) < 2 or self.processes < 2 or not _can_be_sent(work):
             return (work([piece.path]) for piece in rest)
         if self.crew is None:
+            from recurra.workers import Crew
+
             self.crew = Crew(self.processes, _calling)
         return self.crew.map((work, piece.path) for piece in rest)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from recurra.data.normal import Normal
+from recurra.frozen import NamedTuple
 
 Kind = Literal["text", "frames", "series", "vector", "places", "picture", "strokes"]
 

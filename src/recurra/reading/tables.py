@@ -13,7 +13,6 @@ from recurra.data.files import extension, parallel_files
 from recurra.data.formats import reader, rows
 from recurra.errors import DataError, RecurraError
 from recurra.named import did_you_mean, options_of
-from recurra.reading.parts import drawn
 from recurra.settings import Part, table_of
 
 if TYPE_CHECKING:
@@ -47,6 +46,8 @@ def rows_of(files: Sequence[str | Path], data: Data) -> Iterator[Row]:
 
     def found() -> Iterator[Row]:
         return (row._replace(file=number) for number, file in enumerate(files) for row in task_rows(file, data))
+
+    from recurra.reading.parts import drawn
 
     return drawn(files, found, lambda row: repr(sorted(row.values.items())).encode("utf-8", "surrogatepass"))
 

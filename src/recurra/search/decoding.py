@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from recurra.errors import ConfigError
+from recurra.frozen import NamedTuple
 from recurra.search.arrays import Array, is_numpy
 from recurra.search.brackets import Brackets
 from recurra.search.rules import Rules

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import ConfigError
+from recurra.frozen import NamedTuple
 from recurra.search.arrays import Array, array_like, copied, is_numpy
 from recurra.search.brackets import Brackets
 from recurra.search.open_brackets import barred

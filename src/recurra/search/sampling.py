@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recurra.errors import ConfigError
+from recurra.frozen import NamedTuple
 from recurra.search.arrays import (
     Array,
     array_like,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from recurra.errors import ConfigError, DataError
+from recurra.frozen import NamedTuple
 from recurra.search.arrays import (
     Array,
     array_like,

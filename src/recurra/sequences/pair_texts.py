@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recurra.config import Seq2SeqData
 from recurra.data.normal import Normal
 from recurra.errors import DataError
+from recurra.frozen import NamedTuple
 from recurra.named import did_you_mean
 from recurra.reading.pair_columns import place_of
 from recurra.reading.pairs import pairs

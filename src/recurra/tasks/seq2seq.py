@@ -21,8 +21,6 @@ from recurra.reading.pairs import Pair, asked, key_of, pairs, with_columns
 from recurra.reading.samples import typed
 from recurra.reading.schema import Schema
 from recurra.sequences.elements import elements_in, numbered
-from recurra.sequences.enough_steps import check_steps
-from recurra.sequences.pair_remarks import described
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.tasks.task import Asked, Axes, Judgement, Prediction, Purpose, Task, Viewer
@@ -214,6 +212,8 @@ class Seq2Seq(ToSequence[Pair]):
     def left_out(self, row: Encoded) -> str | None:
         source = row["frames" if self.texts.source is None else "source"]
         if self.settings.model.decoder.kind == "ctc":
+            from recurra.sequences.enough_steps import check_steps
+
             check_steps(row["target"].tolist()[:-1], len(source), self.settings.model, self.place(row))
         if not self.texts.too_long(source, row["target"], self.settings.data):
             return None
@@ -403,6 +403,8 @@ class Seq2Seq(ToSequence[Pair]):
         return sum(map(len, example.source)) if self.texts.source.tokenizer.name == "characters" else words
 
     def described(self) -> str:
+        from recurra.sequences.pair_remarks import described
+
         return described(self.settings.model, self.texts)
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,14 @@ from recurra.data.formats.reader import Row
 from recurra.data.shards import with_shards
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError, RecurraError
+from recurra.frozen import NamedTuple
 from recurra.reading.asked import asked_row, read_by, sent_row
 from recurra.reading.samples import easy, spread
 from recurra.reading.schema import Schema
 from recurra.reading.tables import rows_of, task_rows
 from recurra.settings import table_of
-from recurra.views.answer_table import answer_table
 from recurra.views.prediction import AnswerKind, Prediction
 from recurra.views.purpose import Purpose
-from recurra.views.table import in_words
 from recurra.views.viewer import GATES, REMEMBERED, Asked, Viewer
 
 if TYPE_CHECKING:
@@ -443,6 +442,8 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def described(self) -> str:
         """The model in words, one line; by default its settings."""
+        from recurra.views.table import in_words
+
         model = table_of(self.settings).get("model", {})
         return ", ".join(f"{name} {in_words(value)}" for name, value in model.items()) or self.name
 
@@ -500,6 +501,8 @@ class Task(ABC, Generic[Example, Batch, Output]):
 
     def tabled(self, answers: Sequence[Prediction]) -> Table:
         """Answers as rows of a table: by default one row each, with its input, its output and its score."""
+        from recurra.views.answer_table import answer_table
+
         return answer_table(answers, self.answer_kind())
 
     def answer_kind(self) -> AnswerKind:

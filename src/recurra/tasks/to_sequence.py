@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,11 @@ from recurra.config.writer_model import look_of
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError, DataError
+from recurra.frozen import NamedTuple
 from recurra.named import choose
 from recurra.reading.pair_columns import place_of
 from recurra.search.arrays import numbers_of
 from recurra.sequences.pair_decoding import CANNOT_BE_SCORED, brackets_of, check_search, named_tokens
-from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest, unknown_targets
 from recurra.sequences.pair_texts import PairTexts
 from recurra.sequences.written import Answer, Written
 from recurra.settings import about, name_of
@@ -169,9 +169,13 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         return type(self)(dataclasses.replace(self.settings, decoding=greedy), self.texts, quick=True)
 
     def noticed(self, examples: Sequence[AnyExample]) -> str | None:
+        from recurra.sequences.pair_remarks import unknown_targets
+
         return unknown_targets(self.texts.target, [example.target or "" for example in examples])
 
     def noticed_in_training(self, rows: Any) -> str | None:
+        from recurra.sequences.pair_remarks import longer_than_a_batch, padded_to_the_longest
+
         training = self.settings.training
         lengths, place = self.lengths(rows), lambda row: self.place(rows[row])
         if training.batch_size is not None:
@@ -347,10 +351,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def predictor(self) -> Predictor[Written]:
         from recurra.predictors.to_sequence import ToSequencePredictor
-        from recurra.predictors.transcription import TranscriptionPredictor
 
-        texts = self.texts
-        kind = TranscriptionPredictor if self.settings.model.decoder.kind == "ctc" else ToSequencePredictor
+        texts, kind = self.texts, ToSequencePredictor
+        if self.settings.model.decoder.kind == "ctc":
+            from recurra.predictors.transcription import TranscriptionPredictor
+
+            kind = TranscriptionPredictor
         return kind(
             self,
             source=None if texts.source is None else len(texts.source.vocabulary),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
 
 def has_surrogate(text: str) -> bool:
     """True where a text is not valid Unicode, so that it could never be saved.
@@ -13,4 +11,4 @@ def has_surrogate(text: str) -> bool:
     >>> has_surrogate("naïve 😀"), has_surrogate("\\ud83d")
     (False, True)
     """
-    return not text.isascii() and _SURROGATE.search(text) is not None
+    return not text.isascii() and re.search("[\ud800-\udfff]", text) is not None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from recurra.frozen import NamedTuple
 
 ESCAPES = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\r": r"\r", "|": r"\p", "\\": "\\\\"}
 """How blanks are written in MISC, as in SpacesAfter=\\n."""
 
 _ESCAPED = {written: blank for blank, written in ESCAPES.items()}
-_ONE = re.compile(r"\\(?:[stnrp\\]|u[0-9a-f]{4})")
+_ONE = r"\\(?:[stnrp\\]|u[0-9a-f]{4})"
 
 
 class Token(NamedTuple):
@@ -115,7 +116,7 @@ def unescaped(written: str) -> str:
     >>> unescaped(r"\s\n\u00a0") == " \n\xa0"
     True
     """
-    return _ONE.sub(lambda match: _ESCAPED.get(match[0]) or chr(int(match[0][2:], 16)), written)
+    return re.sub(_ONE, lambda match: _ESCAPED.get(match[0]) or chr(int(match[0][2:], 16)), written)
 
 
 def blanks_in_misc(blanks: str) -> str | None:

@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,8 +27,6 @@ from recurra.tasks.task import Prediction, Task
 from recurra.text.json_file import read_json
 from recurra.toml import dotted
 from recurra.training.predictions import Predictions
-from recurra.views.page import in_notebook, table_in_html
-from recurra.views.table import Table
 from recurra.views.viewer import Asked
 
 if TYPE_CHECKING:
@@ -304,7 +301,11 @@ class Answering(ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what the model is, what it reached, and its learning curves."""
+        from html import escape
+
         from recurra.training.log import FILE
+        from recurra.views.page import in_notebook, table_in_html
+        from recurra.views.table import Table
 
         pieces = [f"<p><strong>{escape(self.task.name)}</strong>: {escape(self.task.described())}</p>"]
         pieces.append(f"<p>{escape(str(self.folder))}</p>")

@@ -13,7 +13,6 @@ from recurra.errors import CheckpointError, ConfigError, TrustError, is_lack_of_
 from recurra.manifest import MANIFEST, notice_unverified, verify
 from recurra.named import with_place
 from recurra.tasks.task import Task
-from recurra.training.own_code import kept_in_words
 from recurra.training.permission import allowed
 
 MODEL = "model.safetensors"
@@ -63,7 +62,7 @@ def is_url(source: object) -> bool:
     >>> is_url("https://example.org/a.zip"), is_url("hf://owner/name"), is_url("runs/first"), is_url("C:/runs")
     (True, True, False, False)
     """
-    return isinstance(source, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source) is not None
+    return isinstance(source, str) and "://" in source and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source) is not None
 
 
 def refuse_elsewhere(folder: Path) -> None:
@@ -89,6 +88,8 @@ def _saying_what_is_kept(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ConfigError, TrustError) as error:
+        from recurra.training.own_code import kept_in_words
+
         if (kept := kept_in_words(folder)) and kept not in str(error):
             error.args = (f"{error}{kept}", *error.args[1:])
         raise

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from recurra.config.given import Given
-from recurra.config.trust import check_code
 from recurra.named import find, own_code
 from recurra.tasks.task import Task
 
@@ -15,7 +14,10 @@ def allowed(given: Given, config: Path, *, trust: bool) -> type[Task[Any, Any, A
     """The class of the task that a run's config.toml names, if all that it names may be imported."""
     # What is a setting of a task from outside recurra, only its own code could tell.
     ours = None if own_code(str(given.task)) else _task_of(given)
-    check_code(config, given.code(None if ours is None else ours.Settings), trust=trust)
+    if named := given.code(None if ours is None else ours.Settings):
+        from recurra.config.trust import check_code
+
+        check_code(config, named, trust=trust)
     return ours or _task_of(given)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from recurra.data.frames import Like, like_named, made_frame
 from recurra.tasks.task import Task
-from recurra.views.page import in_notebook, table_in_html
 from recurra.views.prediction import Prediction
 from recurra.views.table import Table
 
@@ -28,6 +27,8 @@ class Predictions(list[Prediction]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first answers."""
+        from recurra.views.page import in_notebook, table_in_html
+
         table = self.table()
         more = len(table.rows) - MOST_SHOWN
         said = f"<p>{more:,} more</p>" if more > 0 else ""

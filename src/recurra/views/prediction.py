@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recurra.views.table import Table
+from recurra.frozen import NamedTuple
 
 MOST_CLASSES = 10
 """Probabilities of classes that a notebook shows of one answer, the largest."""
@@ -71,6 +71,7 @@ class Prediction(NamedTuple):
         True
         """
         from recurra.views.page import in_notebook, table_in_html
+        from recurra.views.table import Table
 
         rows: list[list[Any]] = [["input", self.input], ["output", self.output], ["score", self.score]]
         for name, value in self.detail.items():

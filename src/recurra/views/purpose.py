@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from recurra.frozen import NamedTuple
 
 TEXTS = "in the same language, style and form"
 PICTURES = "of the same kind, in the same light"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from recurra.frozen import NamedTuple
 from recurra.text.visible import columns
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from recurra.errors import ConfigError, RecurraError
+from recurra.frozen import NamedTuple
 
 if TYPE_CHECKING:
     from recurra.views.view import View

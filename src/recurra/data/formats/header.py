@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from recurra.data.roles import KNOWN, MISSING, is_called, kind_of, two_texts
-
 LOOKED_AT = 200
 """Lines below the first that are looked at."""
 
@@ -23,7 +21,7 @@ FEWEST = 5
 MOST_WORDS = 8
 """A name of a column has no more; a longer text above numbers may be a row in which a number is not known."""
 
-_NAME = re.compile(r"[^\W\d][^\t\n.!?]{0,40}|")
+_NAME = r"[^\W\d][^\t\n.!?]{0,40}|"
 
 
 def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | None:
@@ -37,6 +35,8 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | No
     >>> is_header(["turn it on", "light"], [["turn it off", "light"]]), is_header(["cat", "K AE T"], [["a", "AH"]])
     (False, False)
     """
+    from recurra.data.roles import KNOWN, MISSING, is_called, kind_of, two_texts
+
     cells = [cell.strip() for cell in first]
     named = [cell for cell in cells if cell.lower() not in MISSING]
     if not named or any(kind_of(cell) in ("number", "date", "picture") for cell in named):
@@ -46,7 +46,7 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | No
     columns = [[row[k].strip() for row in below if k < len(row)] for k in range(len(cells))]
     if any(_stands_above_values(cell, column) for cell, column in zip(cells, columns, strict=True)):
         return True if max(len(cell.split()) for cell in cells) <= MOST_WORDS else None
-    if not all(_NAME.fullmatch(cell) and len(cell.split()) <= 4 for cell in cells):
+    if not all(re.fullmatch(_NAME, cell) and len(cell.split()) <= 4 for cell in cells):
         return False
     if two_texts(cells) is not None and not any(map(_recurs, cells, columns)):
         return True  # such as sentence1 and sentence2, whatever stands beside them
@@ -63,6 +63,8 @@ def is_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | No
 
 def _stands_above_values(cell: str, column: Sequence[str]) -> bool:
     """Whether a cell is a text, while all below it are numbers, dates or pictures."""
+    from recurra.data.roles import kind_of
+
     kinds = {kind_of(value) for value in column} - {"missing"}
     return bool(cell) and kind_of(cell) == "text" and len(kinds) == 1 and "text" not in kinds
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 from recurra.data.files import PathLike, extension
 from recurra.data.formats.header import LOOKED_AT, is_header
 from recurra.data.formats.reader import Row, Value
 from recurra.errors import ConfigError, DataError
+from recurra.frozen import NamedTuple
 from recurra.named import did_you_mean
 
 IGNORED = ("", "_")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from recurra.data.files import PathLike
+from recurra.frozen import NamedTuple
 from recurra.text.written import Written
 
 Value: TypeAlias = str | float | list[str] | list[float] | list[list[float]] | list[list[list[float]]] | None
