@@ -38,7 +38,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vec2seq": ("vec2seq", SMALL),
     "question_answering": ("question_answering", {}),
     "forecasting": ("forecasting", {"hidden": 64}),
-    "ctc": ("seq2seq", {**SMALL, "decoder": {"kind": "ctc"}}),
+    "ctc": ("seq2seq", {**SMALL, "decoder": {"kind": "ctc", "expand": 2}}),
     "transformer": ("seq2seq", {**SMALL, "encoder": TRANSFORMER, "decoder": TRANSFORMER}),
     "copy": ("seq2seq", {**SMALL, "copy": True}),
 }

@@ -7,6 +7,7 @@ C and NumPy run the program with its small embeddings folded, as `--to c` writes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def assert_agrees(
     for running in ran:
         for function in functions:
             difference(running, function, model)  # raises what is off by more than 1e-5
-        found = answered(kind, examples, lambda running=running: predictor.outputs(running, rows))
+        found = answered(kind, examples, partial(predictor.outputs, running, rows))
         if isinstance(right, str) or isinstance(found, str):
             assert found == right, running.name
             continue

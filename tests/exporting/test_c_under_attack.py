@@ -135,13 +135,13 @@ def test_models_of_every_kind_give_an_answer_or_a_code_too(tmp_path: Path, name:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* has no manifest.json:UserWarning")
-@pytest.mark.parametrize("name", [*OTHERS, "int8", "bf16"])
-def test_the_c_file_compiles_without_a_warning(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "width"), [*((name, "float32") for name in OTHERS), ("", "int8"), ("", "bf16")])
+def test_the_c_file_compiles_without_a_warning(tmp_path: Path, name: str, width: Width) -> None:
     folder = tmp_path / "new"
-    if name == "int8" or name == "bf16":
-        exported(folder, "seq2seq", name)
-    else:
+    if name:
         printed_of(folder, name)
+    else:
+        exported(folder, "seq2seq", width)
     threaded = ("-pthread", "-DRECURRA_THREADS")
     for command, *more in (("gcc", "-O2"), ("gcc", "-fsyntax-only", *threaded), ("clang", "-O1", *threaded)):
         if shutil.which(command) is None:
