@@ -157,7 +157,7 @@ def test_the_best_tags_of_a_crf(tmp_path: Path, tmp_path_factory: pytest.TempPat
     [chain] = model.predictor.chains(model.running)
     scores = np.random.default_rng(1).normal(size=(1, 3, len(chain.start))).astype(np.float32)
     *tags, log_p = ran(built(block("best") + OPENED + BEST, folder, tmp_path), folder / "weights.bin", 3, *scores.flat)
-    paths, right = best_path_in_numpy(chain, scores, np.array([3]))
+    paths, right = best_path_in_numpy(chain, scores.astype(np.float64), np.array([3]))
     assert [int(each) for each in tags] == paths[0].tolist()
     assert float(log_p) == pytest.approx(right[0], abs=1e-4)
 
@@ -175,7 +175,8 @@ def test_a_stream_in_c_says_what_that_of_python_says_and_goes_on_after_its_end(m
         found += ran(program, folder / "weights.bin", tmp_path / "state.bin", given=lines)[::2]
     model: Any = load_exported(folder, by="numpy")
     stream = model.stream()
-    assert [model.task.tags[0][int(each)] for each in found] == [stream.read(step).output for step in STEPS]
+    tags = model.task.tags[0].tokens
+    assert [tags[int(each)] for each in found] == [stream.read(step).output for step in STEPS]
     damaged = tmp_path / "state.bin"
     damaged.write_bytes(b"short")
     done = subprocess.run([program, folder / "weights.bin", damaged], capture_output=True, input=b"1 2\n", check=False)
