@@ -8,12 +8,16 @@ answer writes the bytecode of recurra's modules and the compiled program, as the
 bytecode (PYTHONDONTWRITEBYTECODE) every process would compile all modules anew, so this is not handed on. Answers a
 second are those of `predict` on one thread, the best of three; of a language model, texts of 1,000 tokens are drawn.
 Times are CPU seconds of the process, which other programs on the machine disturb less than those of a clock. "Torch" is
-the run kept from compiled code, "run" as it answers by itself once it has compiled it.
+the run kept from compiled code, "run" as it answers by itself once it has compiled it. In brackets beside C is its
+share of the floor: the time that the products of matrices take, each as long as its multiplications take at the rate of
+a loop that does nothing else, or as it takes to read its weights from the caches; both rates are measured in the same
+run (exported_translation.py), and the products are those of NumPy, which also computes rows that have ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import resource
 import subprocess
@@ -24,6 +28,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from exported_translation import rates
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -63,6 +69,26 @@ def one_by_one(model: Any, inputs: list[Any], rows: int, **asked: Any) -> None:
         model.predict(inputs[first : first + rows], **asked)
 
 
+def floor(model: Any, work: Callable[[Any], object], multiplied: float, read: float) -> float:
+    """The seconds that the products of matrices take at least, of some work of a model that NumPy runs."""
+    found = [0.0]
+    running = model.running
+    computed = running.computed
+
+    def counted(op: Any, operands: Any, shape: Any, sizes: Any) -> Any:
+        if op.kind == "matmul":
+            weights = operands[1].nbytes if isinstance(op.operands[1], str) else 0
+            found[0] += max(math.prod(shape) * operands[0].shape[-1] / multiplied, weights / read)
+        return computed(op, operands, shape, sizes)
+
+    running.computed = counted
+    try:
+        work(model)
+    finally:
+        del running.computed
+    return found[0]
+
+
 def drawn(model: Any) -> None:
     import recurra
 
@@ -77,6 +103,8 @@ def main() -> None:
     from recurra.training import compiled
     from recurra.training.trained import load
 
+    multiplied, read = rates()
+    print(f"multiplications of float32: {multiplied / 1e9:.0f} G a second; reads of the caches: {read / 1e9:.0f} GB")
     torch.set_num_threads(1)
     compiled.PATIENCE = compiled.PATIENCE_WITH_CACHE = 0.0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -109,20 +137,29 @@ def main() -> None:
             ways: dict[str, Any] = {"torch": model.in_torch(), "C": load_exported(folder, by="c")}
             ways["NumPy"] = load_exported(folder, by="numpy")
             if model.task.name == "language_model":
-                rates = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
-                seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in rates.items())
-                over = rates["C"] / rates["torch"]
-                print(f"  1,000 tokens drawn, seconds of CPU: {seconds}; C over torch {over:.1f} ×")
+                texts = {name: rate(partial(drawn, each), 1) for name, each in ways.items() if name != "NumPy"}
+                seconds = ", ".join(f"{name} {1 / each:.3f}" for name, each in texts.items())
+                over = texts["C"] / texts["torch"]
+                least = floor(ways["NumPy"], drawn, multiplied, read)
+                print(
+                    f"  1,000 tokens drawn, seconds of CPU: {seconds}; C over torch {over:.1f} ×, "
+                    f"{least * texts['C']:.0%} of the floor of {least:.3f}"
+                )
                 continue
             for search in options.search.split(","):
                 for rows in map(int, options.rows.split(",")):
                     asked = {"search": search} if search else {}
-                    rates = {}
+                    answered = {}
                     for name, each in (*ways.items(), ("run", load(run))):
                         one_by_one(each, inputs, rows, **asked)  # while it is compiled
-                        rates[name] = rate(partial(one_by_one, each, inputs, rows, **asked), len(inputs))
-                    found = ", ".join(f"{name} {each:,.0f}" for name, each in rates.items())
-                    over, own = rates["C"] / rates["torch"], rates["run"] / rates["torch"]
+                        answered[name] = rate(partial(one_by_one, each, inputs, rows, **asked), len(inputs))
+                    least = floor(ways["NumPy"], lambda each: one_by_one(each, inputs, rows, **asked), multiplied, read)  # noqa: B023
+                    share = answered["C"] * least / len(inputs)
+                    found = ", ".join(
+                        f"{name} {each:,.0f}{f' ({share:.0%} of the floor)' if name == 'C' else ''}"
+                        for name, each in answered.items()
+                    )
+                    over, own = answered["C"] / answered["torch"], answered["run"] / answered["torch"]
                     print(
                         f"  {search} {rows} at once, answers a second of CPU: {found}; "
                         f"over torch: C {over:.1f} ×, run {own:.1f} ×"

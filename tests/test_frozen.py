@@ -27,7 +27,7 @@ def _sections(decorate: Any) -> tuple[type[Any], type[Any]]:
 
     one: Any = decorate(frozen=True)(Section)
 
-    class Wider(one):
+    class Wider(one):  # type: ignore[misc]
         """A section with more."""
 
         last: str
@@ -84,10 +84,10 @@ def test_what_has_no_default_must_be_given() -> None:
 
 
 def test_either_kind_may_inherit_from_a_section() -> None:
-    one, _ = _sections(frozen.dataclass)
+    one: Any = _sections(frozen.dataclass)[0]
 
     @dataclasses.dataclass(frozen=True)
-    class Usual(one):
+    class Usual(one):  # type: ignore[misc]
         """One of a user's own."""
 
         more: int = 1

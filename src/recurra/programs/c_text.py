@@ -37,7 +37,7 @@ class Printed:
         functions = [
             line
             for name, function in program.functions.items()
-            for line in (*described(name, function), *Printer(self, function, f"{prefix}_{name}").print(), "")
+            for line in (*described(name, function, program), *Printer(self, function, f"{prefix}_{name}").print(), "")
         ]
         from recurra.programs.c_search import SearchPrinter  # which prints by what is above
 
@@ -184,7 +184,10 @@ class Printed:
             "",
         ]
         for name, function in self.program.functions.items():
-            lines += [*described(name, function), f"int {p}_{name}({', '.join(self.parameters(function))});"]
+            lines += [
+                *described(name, function, self.program),
+                f"int {p}_{name}({', '.join(self.parameters(function))});",
+            ]
             lines += [f"int {p}_sizes_of_{name}({', '.join(self.sizes(function))});", ""]
         lines += [] if self.search is None else self.search.declared()
         for number, labels in self.chains:
@@ -192,17 +195,14 @@ class Printed:
         return "\n".join([*lines, "#ifdef __cplusplus", "}", "#endif", "#endif", ""])
 
 
-def described(name: str, function: Function) -> list[str]:
+def described(name: str, function: Function, program: Program) -> list[str]:
     """Inputs and outputs of a function, as a comment."""
     lines = [f"/* {name}: arrays without gaps, the last dimension closest."]
     for each in function.inputs:
         below = "" if each.below is None else f", ids below {each.below}"
         lines.append(f"     in_{each.name}  {each.value.type} ({', '.join(map(str, each.value.shape))}){below}")
-    values = function.values
-    for output, operand in function.outputs:
-        value = values[operand] if isinstance(operand, int) else None
-        shape = "" if value is None else f"  {value.type} ({', '.join(map(str, value.shape))})"
-        lines.append(f"     out_{output}{shape}")
+    for (output, _), value in zip(function.outputs, output_values(function, program), strict=True):
+        lines.append(f"     out_{output}  {value.type} ({', '.join(map(str, value.shape))})")
     lines[-1] += " */"
     return lines
 
