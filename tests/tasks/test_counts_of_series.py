@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,23 @@ def test_one_unit_for_all_is_kept_where_it_is_asked_for(runs: Path, tmp_path: Pa
     assert "unit" not in row
     every = [k for name, steps in LENGTHS.items() for k in counts(name, steps)]
     assert conventions.scale.spread[0] == pytest.approx(np.mean(every))
+
+
+def test_a_run_whose_series_had_one_scale_keeps_it(runs: Path, tmp_path: Path) -> None:
+    """As all runs of counts up to version 0.2: their tables.json says so."""
+    run = tmp_path / "run"
+    shutil.copytree(runs / "recursive", run)
+    known = json.loads((run / "tables.json").read_text())
+    (run / "tables.json").write_text(json.dumps({**known, "by_series": False}))
+    model: Any = load(run)
+    task = model.task
+    [example, *_] = task.read([str(runs / "recursive.csv")])
+    row = task.conventions.encode(example)
+    assert "unit" not in row
+    np.testing.assert_allclose(row["values"][:, 0], example.values[:, 0] / task.conventions.scale.spread[0], rtol=1e-6)
+    assert model.model.density.unit.tolist() == task.conventions.scale.spread.tolist()
+    [found, *_] = model.predict_file(str(runs / "recursive.csv"), [], detail=True)
+    assert np.isfinite(found.detail["values"]).all()
 
 
 @pytest.mark.parametrize(("way", "density"), [("recursive", "NegativeBinomial"), ("attention", "Poisson")])
