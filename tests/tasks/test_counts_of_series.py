@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from recurra.data.origins import Origins
 from recurra.data.store import Rows
 from recurra.exported import load_exported
 from recurra.exporting.folder import export
+from recurra.forecasts.conventions import Conventions
 from recurra.forecasts.windows import windows_of
 from recurra.models.reviewing import observed, review
 from recurra.models.series_batch import batched, recurring_series
@@ -192,6 +194,22 @@ def test_one_unit_for_all_is_kept_where_it_is_asked_for(runs: Path, tmp_path: Pa
     assert "unit" not in row
     every = [k for name, steps in LENGTHS.items() for k in counts(name, steps)]
     assert conventions.scale.spread[0] == pytest.approx(np.mean(every))
+
+
+def test_a_run_whose_series_had_one_scale_keeps_it(runs: Path) -> None:
+    """As all runs of counts up to version 0.2: what they learned of their tables says so."""
+    trained: Any = load(runs / "recursive").task
+    own = trained.conventions
+    facts = dataclasses.replace(own.facts, by_series=False)
+    task = type(trained)(Conventions(own.settings, own.scale, is_binary=False, facts=facts))
+    [example, *_] = task.read([str(runs / "recursive.csv")])
+    row = task.encode(example)
+    assert "unit" not in row
+    np.testing.assert_allclose(row["values"][:, 0], example.values[:, 0] / own.scale.spread[0], rtol=1e-6)
+    model = task.build().eval()
+    assert model.density.unit.tolist() == own.scale.spread.tolist()
+    [said] = model.predict(task.batch([row]), horizon=3)
+    assert np.isfinite(said.values).all()
 
 
 @pytest.mark.parametrize(("way", "density"), [("recursive", "NegativeBinomial"), ("attention", "Poisson")])
