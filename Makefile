@@ -98,6 +98,7 @@ journeys: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python docs/draw.py
 	$(BIN)/python docs/draw_unrolled.py
+	$(BIN)/python docs/draw_gradients.py
 	$(BIN)/python docs/write_settings.py
 
 # The documentation as a site, in an environment of its own: site/index.html opens from disk.

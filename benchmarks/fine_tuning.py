@@ -23,6 +23,7 @@ import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import recurra
 
@@ -142,7 +143,8 @@ def gone_on(home: Path, language: str, seeds: int) -> None:
             if not (run / "summary.json").exists():
                 data, start = (few, base) if settings is not None else (train, None)
                 recurra.train("seq2seq", train=data, valid=valid, out=run, settings=given, start_from=start)
-            symbols = len(recurra.load(run, device="cpu").task.texts.target.vocabulary)
+            task: Any = recurra.load(run, device="cpu").task
+            symbols = len(task.texts.target.vocabulary)
             found.append((symbols, wer(run, test)))
         errors = [error for _, error in found]
         each = ", ".join(f"{error:.1%}" for error in errors)

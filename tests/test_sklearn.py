@@ -41,6 +41,13 @@ def test_the_checks_of_scikit_learn_pass(kind: Any) -> None:
     assert sum(each["status"] == "passed" for each in found) > 50
 
 
+OF_PARAMETERS = [
+    *("check_estimator_cloneable", "check_estimator_tags_renamed", "check_valid_tag_types", "check_mixin_order"),
+    "check_no_attributes_set_in_init",
+]
+"""Checks of scikit-learn that give an estimator no X."""
+
+
 @pytest.mark.parametrize("kind", [RecurrentClassifier, RecurrentRegressor, RecurrentTagger, RecurrentForecaster])
 def test_parameters_are_kept_as_they_were_given(kind: Any) -> None:
     from sklearn.utils import estimator_checks as checks
@@ -49,6 +56,8 @@ def test_parameters_are_kept_as_they_were_given(kind: Any) -> None:
     checks.check_get_params_invariance(kind.__name__, kind())
     checks.check_set_params(kind.__name__, kind())
     checks.check_estimator_repr(kind.__name__, kind())
+    for name in OF_PARAMETERS:
+        getattr(checks, name)(kind.__name__, kind())
     assert clone(kind(hidden=7)).get_params()["hidden"] == 7
 
 
@@ -87,7 +96,16 @@ def test_words_are_tagged() -> None:
     model = RecurrentTagger(**TEXTUAL).fit(X, y)
     assert model.predict([["a", "dog"]]) == [["D", "N"]]
     assert model.score(X, y) == 1.0
-    assert [len(each) for each in model.predict_proba(X[:2])] == [2, 3]
+    shares = model.predict_proba(X[:2])
+    assert [each.shape for each in shares] == [(2, 3), (3, 3)]
+    assert model.classes_.tolist() == ["D", "N", "V"]
+    for share, tags in zip(shares, model.predict(X[:2]), strict=True):
+        assert share.sum(1) == pytest.approx(1, abs=1e-5)
+        assert [model.classes_[most] for most in share.argmax(1)] == tags
+    detail = [each.detail["probabilities"][0] for each in model.model_.predict(X[:2], detail=True)]
+    for share, most in zip(shares, detail, strict=True):
+        assert share.max(1) == pytest.approx(np.array(most), abs=2e-6)
+    assert model.predict_proba([]) == []
     with pytest.raises(DataError, match=r"y\[0\] has 1 tags for 2 elements"):
         model.fit(X[:1], [["D"]])
     with pytest.raises(DataError, match="X holds the text 'the dog', not a list of words"):

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from recurra.errors import ConfigError, DataError
+from recurra.padding import exact
 from recurra.runs import begin, setup_of
 from recurra.training.progress import Progress, Silent
 from recurra.training.trained import Trained, load
@@ -34,6 +36,9 @@ __all__ = ["RecurrentClassifier", "RecurrentForecaster", "RecurrentRegressor", "
 
 TEXT, STEPS, ANSWER = "text", "steps", "answer"
 """Columns of the rows that are trained on: what is read, and what is to be answered."""
+
+AT_ONCE = 256
+"""Sequences whose probabilities are computed together."""
 
 
 class _Run(BaseEstimator):
@@ -267,10 +272,20 @@ class RecurrentTagger(_Run):
         return [list(each.detail["tags"]) for each in self.model_.predict(self._sequences(X))]
 
     def predict_proba(self, X: Sequence[Any]) -> list[NDArray[np.float64]]:
-        """The probability of the tag that is answered, for each element of each sequence."""
+        """Of each sequence, the probability of each tag, in the order of `classes_`, at each element: (steps, tags)."""
         check_is_fitted(self)
-        answers = self.model_.predict(self._sequences(X), detail=True)
-        return [np.array(each.detail["probabilities"][0], np.float64) for each in answers]
+        inputs = [next(iter(row.values())) for row in self._sequences(X)]
+        network: Any = self.model_.model
+        task: Any = self.model_.task
+        names, found = task.tags[0].tokens, list[NDArray[np.float64]]()
+        order = [names.index(str(tag)) for tag in self.classes_]
+        for first in range(0, len(inputs), AT_ONCE):
+            some = inputs[first : first + AT_ONCE]
+            with torch.no_grad():
+                features = network.features(self.model_.batch(some))
+                shares = exact(network.probabilities(features)[0]).cpu().numpy()
+            found += [each[: len(one), order] for each, one in zip(shares, some, strict=True)]
+        return found
 
     def score(self, X: Sequence[Any], y: Sequence[Sequence[str]]) -> float:
         """The share of elements whose tag is right."""

@@ -72,7 +72,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
                 functions.append(in_zsh(command, list(action.choices or ())))
                 action.choices = None
                 action.complete = {"zsh": f"_recurra_settings_{command}"}  # type: ignore[attr-defined]
-    script: str = shtab.complete(parser, shell, preamble={"zsh": "\n".join(functions)})
+    script: str = shtab.complete(parser, shell, preamble="\n".join(functions))
     return f"{script}\n{IN_BASH}" if shell == "bash" else script
 
 

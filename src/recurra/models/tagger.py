@@ -299,8 +299,8 @@ class Tagger(nn.Module):
             return {}
         return dict(zip(self.together, self.combinations.probabilities(self._readouts(), features), strict=True))
 
-    def _probabilities(self, features: Padded) -> list[Tensor]:
-        """(B, T, L) of each column."""
+    def probabilities(self, features: Padded) -> list[Tensor]:
+        """How probable each tag of each column is at each step, (B, T, L)."""
         found = self._of_combinations(features)
         return [
             found[number] if number in found else head.probabilities(features)  # type: ignore[operator]
@@ -356,7 +356,7 @@ class Tagger(nn.Module):
         if detail:
             chosen = [
                 p.gather(2, best.unsqueeze(2)).squeeze(2).cpu().numpy()
-                for p, best in zip(self._probabilities(features), found, strict=True)
+                for p, best in zip(self.probabilities(features), found, strict=True)
             ]
         values = self.value.best(features).cpu().double().numpy() if self.value is not None else None
         labels = certain = logs = None
