@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from recurra.exporting.folder import export
 from recurra.runs import begin, setup
 from recurra.runtime.application import application
 from recurra.runtime.hosted import Hosted
@@ -62,11 +63,13 @@ def test_too_many_clients_are_refused_in_words_and_all_is_well_afterwards(runs: 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of usual size that has learned nothing."""
+    """A model of usual size that has learned nothing, exported as for a server."""
     here = tmp_path_factory.mktemp("load")
     few = [each for each in FEW if not each.startswith(("model.hidden", "model.engine"))]
-    size = ["model.hidden=256", "model.embedding=64", "decoding.max_length=12", "decoding.min_length=8"]
-    begin(setup("seq2seq", given={"train": words(here)}, overrides=[*few, *size]), here / "run", Silent())
+    size = ["model.hidden=512", "model.embedding=64", "decoding.max_length=12", "decoding.min_length=8"]
+    size.append("decoding.width=5")
+    begin(setup("seq2seq", given={"train": words(here)}, overrides=[*few, *size]), here / "trained", Silent())
+    export(str(here / "trained"), str(here / "run"))
     return here / "run"
 
 
