@@ -225,7 +225,7 @@ def at_both_lengths(run: Path, given: Files) -> str:
         ]
         answers = model.predict([[word for word, _ in each] for each in sentences])
         right = [
-            [tag == due for tag, (_, due) in zip(answer.output, each, strict=True)][-(len(each) // 2) :]
+            [tag == due for tag, (_, due) in zip(answer.output.split(), each, strict=True)][-(len(each) // 2) :]
             for answer, each in zip(answers, sentences, strict=True)
         ]
         symbols = statistics.fmean(one for each in right for one in each)

@@ -195,7 +195,8 @@ def test_the_first_update_of_a_linear_start_goes_that_share_of_the_way(tmp_path:
         changed = [*own, "training.steps=1", f"training.learning_rate={rate}", f"model.linear_rate={share}"]
         run = tmp_path / f"{rate}-{share}"
         begin(setup("question_answering", given=given, overrides=changed), run, Silent())
-        found[rate, share] = recurra.load(run).model.tables.detach().double()
+        network: Any = recurra.load(run).model
+        found[rate, share] = network.tables.detach().double()
     start, whole, part = found.values()
     assert (whole - start).abs().max() > 1e-4
     torch.testing.assert_close(part - start, 0.25 * (whole - start), rtol=1e-3, atol=1e-7)

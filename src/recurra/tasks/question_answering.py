@@ -212,7 +212,8 @@ class QuestionAnswering(Task[Story, "StoryBatch", "StoryOutput"]):
             is_early = moment.progress < LINEAR_SHARE if most is None else moment.step < most
             is_linear = is_early and moment.stalled < LINEAR_PATIENCE
             model.is_linear.fill_(is_linear)
-            return Loss(*model.loss(batch), weight=self.settings.model.linear_rate if is_linear else 1.0)
+            total, labels = model.loss(batch)
+            return Loss(total, labels, weight=self.settings.model.linear_rate if is_linear else 1.0)
         return Loss(*model.loss(batch))
 
     def predict(self, model: Any, batch: StoryBatch, *, detail: bool = False) -> list[StoryOutput]:
