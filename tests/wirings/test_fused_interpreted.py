@@ -50,6 +50,7 @@ OF_GAPS = ["gru d", "gru d without bias", "gru d all at once"]
 """Cells that fill in what they read from their state."""
 
 EVERY_WAY = [("feeding", variant) for variant in EVERY] + [(each, name) for each in WIRINGS[1:] for name in FEW]
+EVERY_WAY.append(("conditional", "layer norm"))
 
 
 @pytest.mark.parametrize(("wiring", "variant"), EVERY_WAY)
@@ -190,7 +191,6 @@ def test_second_derivatives_are_refused_in_words() -> None:
         ("inside", "gru", {"name": "additive", "location": {"width": 3}}),
         ("inside", "gru", "tests.wirings.test_fused_interpreted:Nearest"),
         ("inside", EVERY["gru variational"], "dot"),
-        ("conditional", "layer_norm_lstm", "dot"),
     ],
 )
 def test_what_the_kernels_do_not_know_runs_in_the_loop(wiring: str, cell: Any, attention: Any) -> None:
