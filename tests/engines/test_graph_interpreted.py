@@ -138,8 +138,8 @@ HALF_CELLS = ["lstm", "gru", "gru of torch", "peephole", "layer norm", "slstm tw
 def multiplied(_: object, a: Any, b: Any, d: Any, *__: object) -> Any:
     """What tl.dot is of bfloat16, which numpy lacks: the interpreter of triton 3.6 multiplies its bits as integers."""
     import numpy as np
-    from triton import language as tl
-    from triton.runtime.interpreter import TensorHandle
+    from triton import language as tl  # type: ignore[import-not-found,unused-ignore]
+    from triton.runtime.interpreter import TensorHandle  # type: ignore[import-not-found,unused-ignore]
 
     def wide(each: Any) -> Any:
         if each.dtype.scalar == tl.bfloat16:
@@ -155,7 +155,7 @@ def multiplied(_: object, a: Any, b: Any, d: Any, *__: object) -> Any:
 def test_in_half_precision_cells_agree_with_the_loop_in_float64(
     variant: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from triton.runtime import interpreter
+    from triton.runtime import interpreter  # type: ignore[import-not-found,unused-ignore]
 
     monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", multiplied)
     torch.manual_seed(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -52,7 +53,7 @@ def test_answers_and_losses_of_which_a_kernel_gave_up_are_not_given(tmp_path: Pa
     run = load(tmp_path / "run")
     this = small_setup(tmp_path)
     task, store = prepared(this.kind, this.settings, lambda _: None)
-    model, rows = task.build(), list(task.chosen(store, [0, 1, 2]))
+    model, rows = task.build(), list(task.chosen(store, np.arange(3)))
     for answer in (outputs_of, loss_of):
         failure_flag("cpu").fill_(1)
         with pytest.raises(EngineError, match=GAVE_UP):

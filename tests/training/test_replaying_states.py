@@ -17,6 +17,10 @@ from recurra.training.replaying import ENOUGH, Replayed, Replaying
 CPU = torch.device("cpu")
 
 
+def seed(number: int) -> None:
+    torch.manual_seed(number)
+
+
 class Fitting:
     """The squares of W x - y: a task of one matrix, with batches of any number of rows."""
 
@@ -45,9 +49,7 @@ class Fitting:
         batch = torch.randn(rows, 2), torch.randn(rows, 3)
         recurring = Recurring(batch, rows)
         self.calls = 0
-        found = self.replaying.step(
-            recurring, carried, torch.tensor(factor), [number], lambda: torch.manual_seed(rows) and None, self.loss
-        )
+        found = self.replaying.step(recurring, carried, torch.tensor(factor), [number], lambda: seed(rows), self.loss)
         counted, error = self.calls, self.error
         self.error = None
         torch.manual_seed(rows)
@@ -82,7 +84,8 @@ def test_a_size_is_computed_then_recorded_then_replayed_on_other_numbers() -> No
 
 
 def test_what_a_batch_leaves_to_the_next_is_handed_on_by_replayed_steps_too() -> None:
-    fitting, carried = Fitting(), (torch.ones(()),)
+    fitting = Fitting()
+    carried: Carried = (torch.ones(()),)
     for _ in range(4):
         carried = tuple(each.clone() for each in fitting.step(3, carried=carried).carried)
     assert fitting.recorded == 1

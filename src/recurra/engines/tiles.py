@@ -105,7 +105,7 @@ def tile_of(
         return Tile(rows_at_once, max(16, power_of_two(kernel.units)), 4)
     about = torch.cuda.get_device_properties(device)
     tf32 = torch.backends.cuda.matmul.allow_tf32
-    on_chip = on_chip_of(about.shared_memory_per_block_optin)
+    on_chip = on_chip_of(getattr(about, "shared_memory_per_block_optin", ON_CHIP + BESIDE))  # older torch lacks it
     return choice(kernel, direction, rows, dtype, processors=about.multi_processor_count, tf32=tf32, on_chip=on_chip)
 
 

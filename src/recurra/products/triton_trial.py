@@ -1,17 +1,20 @@
-"""The kernel by which it is tried whether Triton can compile and launch any (triton_here.py). Needs Triton."""
+"""The kernel by which it is tried whether Triton can compile and launch any (triton_here.py)."""
 
 from __future__ import annotations
 
 import torch
-import triton  # type: ignore[import-not-found,unused-ignore]
-import triton.language as tl  # type: ignore[import-not-found,unused-ignore]
 from torch import Tensor
 
+from recurra.products.triton_here import has_triton
 
-@triton.jit  # type: ignore[untyped-decorator,unused-ignore]
-def write_doubled(given, into, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    at = tl.arange(0, BLOCK)
-    tl.store(into + at, tl.load(given + at) * 2)
+if has_triton():  # it comes with torch for CUDA
+    import triton  # type: ignore[import-not-found,unused-ignore]
+    import triton.language as tl  # type: ignore[import-not-found,unused-ignore]
+
+    @triton.jit  # type: ignore[untyped-decorator,unused-ignore]
+    def write_doubled(given, into, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+        at = tl.arange(0, BLOCK)
+        tl.store(into + at, tl.load(given + at) * 2)
 
 
 def doubled(given: Tensor) -> Tensor:

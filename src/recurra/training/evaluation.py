@@ -109,6 +109,6 @@ def loss_of(task: Task[Any, Any, Any], model: nn.Module, rows: Sequence[Encoded]
         loss = task.loss(model, fitted(task.batch([rows[number] for number in numbers]), model))
         total, count = total + exact(loss.total), count + loss.labels  # looked at once, at the end
     model.train(was_training)
-    loss = float(total) / count if count else float("nan")
+    found = float(total) / count if count else float("nan")
     check_done(device_of(model))
-    return loss
+    return found
