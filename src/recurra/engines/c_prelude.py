@@ -19,30 +19,33 @@ static inline real power_of_two(integer n) {{
     return bits.r;
 }}
 
-/* a = n ln 2 + r with n whole and |r| <= ln 2 / 2; returns e^r - 1, exact to the last digits also where r is near 0. */
-static inline real split_exponent(real a, real *n) {{
-    const real shifted = a * (real)1.4426950408889634074 + (real){magic};
-    *n = shifted - (real){magic};
-    const real r = (a - *n * (real){ln2_high}) - *n * (real){ln2_low};
+/* a = n ln 2 + r with n whole and |r| <= ln 2 / 2; returns e^r - 1, exact to the last digits also where r is near 0.
+   The last bits of a sum with the magic number are n: a conversion of what is not a number would be undefined. */
+static inline real split_exponent(real a, integer *n) {{
+    union {{ integer i; real r; }} shifted;
+    shifted.r = a * (real)1.4426950408889634074 + (real){magic};
+    *n = shifted.i - {magic_bits};
+    const real whole = shifted.r - (real){magic};
+    const real r = (a - whole * (real){ln2_high}) - whole * (real){ln2_low};
     real p = {lead};
 {terms}    return p * r * r + r;
 }}
 /* Where 2^n alone would overflow, or have no room for all its digits, it is multiplied in two parts. */
 static inline real r_exp(real a) {{
-    real n;
+    integer n;
     a = a > (real){top} ? (real){top} : a;
     a = a < -(real){bottom} ? -(real){bottom} : a;
     const real p = split_exponent(a, &n);
-    const integer half = (integer)n >> 1;
+    const integer half = n >> 1;
     const real s = power_of_two(half);
-    return (s * p + s) * power_of_two((integer)n - half);
+    return (s * p + s) * power_of_two(n - half);
 }}
 static inline real exp_minus_one(real a) {{
-    real n;
+    integer n;
     a = a > (real){top} ? (real){top} : a;
     a = a < -50 ? -50 : a;
     const real p = split_exponent(a, &n);
-    const real s = power_of_two((integer)(n - 1));
+    const real s = power_of_two(n - 1);
     return 2 * (s * p + (s - (real)0.5));
 }}
 /* log a = e ln 2 + log m, m between sqrt 1/2 and sqrt 2; log m = 2 artanh q = 2 (q + q^3/3 + ...), q = (m-1)/(m+1). */
@@ -109,11 +112,15 @@ def prelude(is_double: bool) -> str:
     numbers: dict[str, object] = (
         {"bias": 1023, "mantissa": 52, "top": 710.0, "bottom": 746.0, "magic": 6755399441055744.0}
         | {"smallest": "0x1p-1022", "largest": "1.7976931348623157e308", "scale": "0x1p54", "scale_log": 54}
-        | {"sqrt_half": "0x3fe6a09e667f3bcdLL", "mantissa_mask": "0xfffffffffffffLL"}
+        | {
+            "magic_bits": "0x4338000000000000LL",
+            "sqrt_half": "0x3fe6a09e667f3bcdLL",
+            "mantissa_mask": "0xfffffffffffffLL",
+        }
         if is_double
         else {"bias": 127, "mantissa": 23, "top": 89.0, "bottom": 104.0, "magic": 12582912.0}
         | {"smallest": "0x1p-126f", "largest": "3.4028234663852886e38f", "scale": "0x1p25f", "scale_log": 25}
-        | {"sqrt_half": "0x3f3504f3", "mantissa_mask": "0x7fffff"}
+        | {"magic_bits": "0x4b400000", "sqrt_half": "0x3f3504f3", "mantissa_mask": "0x7fffff"}
     )
     return PRELUDE.format(
         sqrt=f"sqrt{suffix}",
