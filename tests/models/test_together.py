@@ -27,6 +27,7 @@ from recurra.models.series_batch import ForecasterBatch
 from recurra.models.tagged import TaggerOutput, TagScores, TagShares, best_together, combined
 from recurra.padding import Padded
 from recurra.runs import begin, setup
+from recurra.runtime.hosted import Hosted
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.models.test_forecaster import made
@@ -241,6 +242,14 @@ def test_what_is_seen_of_several_runs_is_their_answer_and_each_network(
             assert view == {**alone, "title": folder, "caption": caption}
     assert main(["explain", both, "the cat", "--show", "gates", "--out", str(tmp_path / "gates.svg")]) == 0
     assert all(f"{folder}: lstm, layer 1 of 1" in said for said in [capsys.readouterr().out] for folder in folders)
+
+
+def test_a_client_is_told_the_names_of_runs_and_not_where_they_lie(classifiers: Path) -> None:
+    both = Hosted("both", f"{classifiers / 'words'},{classifiers / 'bag'}")
+    found = both.explain("play jazz", {}, show=["gates", "saliency"])
+    assert [view["title"] for view in found["views"]["gates"]["views"]] == ["words"]
+    assert "bag has none: the run bag has no recurrent encoder" in found["views"]["gates"]["about"]
+    assert str(classifiers) not in json.dumps(found)
 
 
 def test_gradients_and_drawings_of_several_runs_are_those_of_each(
