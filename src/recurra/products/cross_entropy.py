@@ -177,7 +177,9 @@ def _summed(
 def by_one_kernel(scores: list[Tensor], targets: list[Tensor], options: Options, size: int) -> Tensor | None:
     """The cost of some rows by a kernel that makes gradients of their scores; None where there is none, or it failed,
     and the scores are as they were."""
-    if scores[0].dtype not in (torch.float32, torch.bfloat16, torch.float16) or not can_run(scores[0], "cross entropy"):
+    if torch.compiler.is_compiling() or scores[0].dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        return None
+    if not can_run(scores[0], "cross entropy"):
         return None
     from recurra.products import cross_entropy_kernel  # which imports Triton
 
