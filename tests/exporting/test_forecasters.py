@@ -40,8 +40,7 @@ def table(path: Path, steps: int, first: int = 0, *, ahead: int = 0) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported_forecasters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small forecasters, and what was exported from them."""
 
     def make(here: Path) -> None:
@@ -52,6 +51,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             export(here / name / "run", here / name / "exported")
 
     return made_once(tmp_path_factory, "forecasters", make)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported_forecasters(tmp_path_factory)
 
 
 @pytest.mark.parametrize("by", ["c", "numpy"])
@@ -82,8 +86,12 @@ def test_what_needs_the_run_is_said(runs: Path, tmp_path: Path, capsys: pytest.C
     ):
         assert main(arguments) == 2
         assert words in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="cannot read a stream"):
-        load_exported(runs / "recursive" / "exported").stream()
+    for setting, words in (
+        ("decoding.horizon=4", "exported for 3 steps ahead"),
+        ("decoding.paths=5", "decoding.paths needs the run"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load_exported(runs / "recursive" / "exported", by="numpy").with_settings([setting]).stream()
 
 
 def test_a_density_whose_quantiles_are_searched_for_is_refused(runs: Path, tmp_path: Path) -> None:

@@ -419,11 +419,22 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def stream(self, model: Any, state: bytes | None = None) -> Stream:
         if self.conventions.is_backward:
             raise ConfigError("a stream is read forward, but this run reads series from their end.")
+        from recurra.forecasts.networks import NetworkReader
         from recurra.forecasts.stream import Stream
+        from recurra.models.saved import fingerprint
         from recurra.models.together import pairs_of
 
-        members: Any = pairs_of(self, model)
-        return Stream(self, members, state)
+        pairs: Any = pairs_of(self, model)
+        members = [(task, NetworkReader(network)) for task, network in pairs]
+        return Stream(self, members, fingerprint(*(network for _, network in pairs)), state)
+
+    def refusal_of_streams(self) -> str | None:
+        """Why an exported model cannot read a stream; None: it can."""
+        if self.conventions.is_backward:
+            return "a stream is read forward, but the run reads series from their end"
+        if self.settings.model.encoder == "transformer":
+            return "the states of a Transformer have one column more after each row; name the run that was exported"
+        return None
 
     def asked(self, row: Any, *, is_first: bool) -> Steps:
         """The steps of a row that a stream is given; before the first, those of training that it goes on with."""
