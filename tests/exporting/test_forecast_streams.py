@@ -72,17 +72,6 @@ def test_a_stream_forecasts_as_that_of_the_run_and_each_goes_on_with_states_of_t
         one, other = run.stream(other.state()), exported.stream(one.state())
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_a_stream_is_not_longer_after_more_steps_and_forecasts_as_predict_does(runs: Path, name: str) -> None:
-    exported = load_exported(runs / name / "exported", by="numpy")
-    stream = exported.stream()
-    for count in range(1, 4):
-        found = stream.read(rows(name, count - 1, count))
-    whole = exported.predict([rows(name, 0, 3)])[0] if name == "recursive" else None
-    assert whole is None or whole.detail.keys() == found.detail.keys()
-    assert len(stream.state()) < 20_000
-
-
 @pytest.mark.parametrize("name", ["recursive", "attention"])
 def test_a_fresh_process_without_torch_goes_on_with_a_state(runs: Path, tmp_path: Path, name: str) -> None:
     stream = load(runs / name / "run").stream()
@@ -174,6 +163,8 @@ def test_why_a_forecaster_has_no_stream_is_said(runs: Path, tmp_path: Path) -> N
         assert [*program.functions] == ["forecast"]
         with pytest.raises(ConfigError, match=f"this exported model cannot read a stream: {words}"):
             predictor.stream(kind, InNumpy(program, weights), "a run")
+        with pytest.raises(ConfigError, match=f"by which forecasters are scored, need the run or a stream: {words}"):
+            predictor.scored_whole(InNumpy(program, weights), [])
     exported = load_exported(runs / "recursive" / "exported", by="numpy")
     cast(Any, exported.running.program.functions).pop("go_on")
     with pytest.raises(ConfigError, match="an earlier version exported it: export the run again"):

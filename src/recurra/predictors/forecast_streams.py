@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from recurra.data.store import Encoded
 from recurra.errors import CheckpointError
 from recurra.forecasts.stream import STATE, Decoding
-from recurra.models.forecast import Forecast
+from recurra.metrics.forecast_errors import LEVELS
+from recurra.models.forecast import Forecast, Review
 from recurra.predictors.predictor import BEGIN, GO_ON
 from recurra.predictors.trees import refilled
 from recurra.programs.inputs import Input, Recordable, Running, called
@@ -142,6 +143,10 @@ class ProgramReader:
         return self.sizes["memory"][1] + 1 if "memory" in self.sizes else 1
 
     def read(self, row: Encoded, kept: Kept | None, *, new: int, decoding: Decoding) -> tuple[Forecast, Kept]:
+        return self.gone_on(row, kept, new=new)
+
+    def gone_on(self, row: Encoded, kept: Kept | None, *, new: int) -> tuple[Forecast, Kept]:
+        """The same, up to the horizon of the predictor."""
         if self.from_nothing:
             row = {name: preceded_by_zeros(array) if name in ALONG else array for name, array in row.items()}
         if kept is None:
@@ -165,6 +170,36 @@ class ProgramReader:
             given["count"] = np.array([there], np.int64)
         [forecast] = self.predictor.said(called(self.running, GO_ON, given))
         return forecast, kept
+
+    def reviewed(self, row: Encoded, origins: NDArray[np.int64], horizon: int) -> Review:
+        """What is said of a row from some origins, and of each step by the forecast from the step before it."""
+        values = row["values"]
+        steps, size = values.shape
+        expected, bounds = np.full((steps, size), np.nan), np.zeros((2, steps, size))
+        ahead = np.zeros((len(origins), horizon, size))
+        fans: list[NDArray[np.float64]] = []
+        kept: Kept | None = None
+        place = {int(origin): number for number, origin in enumerate(origins)}
+        has_fan = False
+        for known in range(1, steps):
+            part = cut(row, known, exported_horizon(self.running))
+            said, kept = self.gone_on(part, kept, new=1 if kept is None else 2)
+            expected[known] = said.means[0]
+            has_fan = said.fan is not None
+            if said.fan is not None:
+                bounds[:, known] = said.fan[0, [0, -1]]
+            if known in place:
+                ahead[place[known]] = said.values
+                if said.fan is not None:
+                    fans.append(said.fan)
+        low, high = bounds
+        inside = (low <= values) & (values <= high) & ~np.isnan(expected)
+        found = Review(np.zeros(steps), expected, None, origins, ahead, has_losses=False)
+        if not has_fan:
+            return found
+        return found._replace(
+            inside=inside, bounds=bounds, fan=np.stack(fans) if fans else np.zeros((0, horizon, len(LEVELS), size))
+        )
 
     def given(self, row: Encoded, first: int, last: int) -> dict[str, NDArray[Any]]:
         """Some steps of a row as inputs."""
@@ -197,6 +232,16 @@ def exported_horizon(running: Running) -> int:
     if steps is None:
         raise CheckpointError("the program's `forecast` gives no values: export the run again.")
     return steps
+
+
+def cut(row: Encoded, steps: int, horizon: int) -> Encoded:
+    """The first steps of a row, with what was known ahead of them.
+
+    >>> cut({"values": np.zeros((9, 1)), "future": np.zeros((12, 2))}, 4, 3)["future"].shape
+    (7, 2)
+    """
+    ends = {"values": steps, "known": steps, "past": steps, "gaps": steps, "future": steps + horizon}
+    return {name: array[: ends[name]] if name in ends else array for name, array in row.items() if name != "unseen"}
 
 
 def preceded_by_zeros(array: NDArray[Any]) -> NDArray[Any]:

@@ -12,8 +12,15 @@ from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError
 from recurra.forecasts.stream import Stream
-from recurra.models.forecast import Forecast, Past
-from recurra.predictors.forecast_streams import ProgramReader, batch_of, by_name, exported_horizon, stream_functions
+from recurra.models.forecast import Forecast, Past, Review
+from recurra.predictors.forecast_streams import (
+    ProgramReader,
+    batch_of,
+    by_name,
+    cut,
+    exported_horizon,
+    stream_functions,
+)
 from recurra.predictors.predictor import GO_ON, Predictor, padded
 from recurra.predictors.streaming import AnyStream
 from recurra.programs.inputs import Input, Recordable, Running, called
@@ -33,6 +40,7 @@ class Forecasts(Protocol):
 
     def widths_beside(self) -> Mapping[str, int]: ...
     def refusal_of_streams(self) -> str | None: ...
+    def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]: ...
     def origins_before(self, row: Encoded) -> NDArray[np.int64]: ...
 
 
@@ -116,10 +124,17 @@ class ForecastingPredictor(Predictor[Forecast]):
                 f"decoding.horizon = {self.horizon} needs the run: the model was exported for {most} steps ahead."
             )
 
-    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> None:
-        raise ConfigError(
-            "forecasts are scored from many origins, which needs the run: an exported forecaster only predicts."
-        )
+    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Review]:
+        """What is said of each row from each of its origins, and of each step given those before it."""
+        self.check(running)
+        origins = self.task.places(rows)
+        if GO_ON not in running.program.functions:
+            reason = self.task.refusal_of_streams() or "an earlier version exported it: export the run again"
+            raise ConfigError(
+                f"forecasts from many origins, by which forecasters are scored, need the run or a stream: {reason}."
+            )
+        reader = ProgramReader(self, running, from_nothing=False)
+        return [reader.reviewed(row, own, self.horizon) for row, own in zip(rows, origins, strict=True)]
 
     def forecasts(self, running: Running, rows: Sequence[Encoded]) -> list[Forecast]:
         """How each of some rows goes on."""
@@ -163,16 +178,6 @@ class ForecastingPredictor(Predictor[Forecast]):
 def widened(array: NDArray[Any], steps: int) -> NDArray[Any]:
     """(B, steps, n): an array (B, T, n) with zeros after its steps."""
     return np.pad(array, ((0, 0), (0, steps - array.shape[1]), (0, 0)))
-
-
-def cut(row: Encoded, steps: int, horizon: int) -> Encoded:
-    """The first steps of a row, with what was known ahead of them.
-
-    >>> cut({"values": np.zeros((9, 1)), "future": np.zeros((12, 2))}, 4, 3)["future"].shape
-    (7, 2)
-    """
-    ends = {"values": steps, "known": steps, "past": steps, "gaps": steps, "future": steps + horizon}
-    return {name: array[: ends[name]] if name in ends else array for name, array in row.items() if name != "unseen"}
 
 
 def past_of(origins: NDArray[np.int64], said: Sequence[Forecast]) -> Past:

@@ -377,6 +377,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         unseen = int(row["unseen"][0]) if "unseen" in row else -1
         return origins_before(self.conventions, unseen, len(row["values"]))
 
+    def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]:
+        """From where the steps of each row are forecast to be scored."""
+        if self.conventions.gives_coins:
+            raise ConfigError("frames are scored by −log p, which needs the run: an exported forecaster only predicts.")
+        if self.settings.evaluation.paths:
+            raise ConfigError("evaluation.paths needs the run: an exported model draws no paths. Leave it out.")
+        return places(self.conventions, rows)
+
     def answer(self, example: Steps, output: Any) -> Prediction:
         return answer(self.conventions, self.intervals, example, output)
 
