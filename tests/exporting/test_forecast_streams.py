@@ -17,7 +17,7 @@ from recurra.programs.in_numpy import InNumpy
 from recurra.tasks.task import Prediction
 from recurra.training.trained import load
 from tests.exporting.agreeing import built
-from tests.exporting.test_forecasters import RUNS, exported_forecasters, table
+from tests.exporting.test_forecasters import RUNS, TABLE, exported_forecasters, table
 from tests.exporting.test_without_torch import without_torch
 
 PRICES = [0, 2, 1, 1, 0, 2, 2, 1, 0, 1, 2]
@@ -154,9 +154,12 @@ def test_why_a_forecaster_has_no_stream_is_said(runs: Path, tmp_path: Path) -> N
     file = table(tmp_path / "a.csv", 20)
     for changes, words in (
         ({"model.direction": "backward"}, "a stream is read forward, but the run reads series from their end"),
-        ({"model.encoder": "transformer", "model.hidden": 4}, "the states of a Transformer have one column more after"),
+        (
+            {"model.encoder": "transformer", "model.hidden": 8, "model.transformer.heads": 2},
+            "the states of a Transformer have one column more after",
+        ),
     ):
-        asked = {"data.values": ["sold"], "model.ahead": "recursive", "decoding.horizon": 2, **changes}
+        asked = {**TABLE, "model.ahead": "recursive", "decoding.horizon": 2, **changes}
         kind, model = built(Path(file), "forecasting", asked, 1, times=1.0)
         predictor = kind.predictor()
         program, weights = recorded_functions(model, predictor.functions(model))
