@@ -99,12 +99,9 @@ class Exported(Answering):
 
     def stream(self, state: bytes | None = None) -> AnyStream:
         """What reads endless input element by element, as that of the run; `state` may be of either."""
-        from recurra.predictors.streaming import Reader, Stream
-
         about = read_json(self.folder / EXPORT)
         run = about.get("run") if isinstance(about, dict) else None
-        reader = Reader(self.task, self.predictor, self.running)
-        return Stream([reader], str(run or digest_of(self.folder / WEIGHTS)), state)
+        return self.predictor.stream(self.task, self.running, str(run or digest_of(self.folder / WEIGHTS)), state)
 
     @property
     def cuts_text(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,7 @@ def table(path: Path, steps: int, first: int = 0, *, ahead: int = 0) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported_forecasters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small forecasters, and what was exported from them."""
 
     def make(here: Path) -> None:
@@ -52,6 +52,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             export(here / name / "run", here / name / "exported")
 
     return made_once(tmp_path_factory, "forecasters", make)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported_forecasters(tmp_path_factory)
 
 
 @pytest.mark.parametrize("by", ["c", "numpy"])
@@ -66,6 +71,31 @@ def test_an_exported_forecaster_predicts_as_its_run_does(runs: Path, tmp_path: P
             assert_alike(found.detail, right.detail)
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_an_exported_forecaster_is_scored_as_its_run_is(runs: Path, tmp_path: Path, name: str) -> None:
+    run, exported = load(runs / name / "run"), load_exported(runs / name / "exported")
+    file, lacking = table(tmp_path / "later.csv", 14, first=60), {"direct": set(), "attention": {"nll"}}
+    changes = ["evaluation.context=3", "evaluation.stride=2", "decoding.coverage=0.8"]
+    found, right = (model.with_settings(changes).evaluate(file) for model in (exported, run))
+    assert right.values.keys() - found.values.keys() == lacking.get(name, {"nll", "coverage", "next_crps"})
+    assert ("mae" in found.values, found.values.keys() - right.values.keys()) == (True, set())
+    for score in found.values.keys() - {"seconds"}:
+        assert found.values[score] == pytest.approx(right.values[score], rel=1e-4, nan_ok=True), score
+    said = [note for note in found.notes if "not of an exported model" in note]
+    assert len(said) == (name != "direct")
+    assert name == "direct" or said[0].startswith("nll")
+
+
+def test_frames_are_not_scored_without_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps({"frames": [[1, 0], [0, 1], [1, 1]][n:]}) + "\n" for n in range(2)))
+    few = {"training.steps": 1, "model.hidden": 2, "data.cache": False}
+    recurra.train("forecasting", train=str(file), out=tmp_path / "run", settings=few)
+    export(tmp_path / "run", tmp_path / "exported")
+    with pytest.raises(ConfigError, match="frames are scored by −log p, which needs the run"):
+        load_exported(tmp_path / "exported", by="numpy").evaluate(file)
+
+
 def test_a_forecaster_of_an_earlier_version_is_exported(tmp_path: Path) -> None:
     export(OLD / "forecasting" / "run", tmp_path / "exported")
     run, exported = load(OLD / "forecasting" / "run"), load_exported(tmp_path / "exported")
@@ -78,12 +108,16 @@ def test_what_needs_the_run_is_said(runs: Path, tmp_path: Path, capsys: pytest.C
     for arguments, words in (
         (["predict", folder, file, "--set", "decoding.horizon=4"], "exported for 3 steps ahead"),
         (["predict", folder, file, "--set", "decoding.paths=5"], "decoding.paths needs the run"),
-        (["evaluate", folder, file], "forecasts are scored from many origins, which needs the run"),
+        (["evaluate", folder, file, "--set", "evaluation.paths=5"], "evaluation.paths needs the run"),
     ):
         assert main(arguments) == 2
         assert words in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="cannot read a stream"):
-        load_exported(runs / "recursive" / "exported").stream()
+    for setting, words in (
+        ("decoding.horizon=4", "exported for 3 steps ahead"),
+        ("decoding.paths=5", "decoding.paths needs the run"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            load_exported(runs / "recursive" / "exported", by="numpy").with_settings([setting]).stream()
 
 
 def test_a_density_whose_quantiles_are_searched_for_is_refused(runs: Path, tmp_path: Path) -> None:

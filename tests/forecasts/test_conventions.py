@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from recurra.cells import Cell, reads_gaps
+from recurra.named import catalogue
+from recurra.reading.gaps import cell_reads_gaps
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import load
@@ -29,3 +32,10 @@ def test_series_of_positive_values_are_divided_by_their_own_mean_and_not_shifted
     np.testing.assert_allclose(task.encode(small)["values"], task.encode(large)["values"], rtol=1e-5)
     first, second = model.predict_file(str(file), [], detail=True)
     np.testing.assert_allclose(1000 * np.array(first.detail["values"]), second.detail["values"], rtol=1e-4)
+
+
+def test_which_cells_read_gaps_is_known_without_torch() -> None:
+    for name in catalogue(Cell):
+        assert cell_reads_gaps(name) == reads_gaps(name), name
+    assert cell_reads_gaps("recurra.cells.gru_d:GRUD")
+    assert not cell_reads_gaps({"name": "recurra.cells.gru:GRU"})

@@ -18,6 +18,7 @@ from recurra.errors import DataError
 from recurra.forecasts.suited import FIT_FOR, check_not_negative, unfit
 from recurra.reading.covariates import Widths, encoded, widths
 from recurra.reading.facts import Facts, Manner
+from recurra.reading.gaps import cell_reads_gaps
 from recurra.reading.series import Steps, compared
 from recurra.settings import Part, SettingError, name_of
 
@@ -59,7 +60,7 @@ class Conventions:
 
     @functools.cached_property
     def reads_gaps(self) -> bool:
-        """Whether the network is given which values were observed, and the time between steps. (torch)"""
+        """Whether the network is given which values were observed, and the time between steps."""
         return reads_gaps_in(self.settings)
 
     @property
@@ -174,10 +175,8 @@ class Conventions:
 
 
 def reads_gaps_in(settings: ForecastingSettings) -> bool:
-    """Whether the cell of these settings reads gaps. (torch)"""
-    from recurra.cells import reads_gaps
-
-    return settings.model.encoder == "rnn" and reads_gaps(settings.model.cell)
+    """Whether the cell of these settings reads gaps."""
+    return settings.model.encoder == "rnn" and cell_reads_gaps(settings.model.cell)
 
 
 def in_order_of(settings: ForecastingSettings, steps: Steps) -> Steps:

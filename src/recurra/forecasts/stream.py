@@ -13,32 +13,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from recurra.cells.cell import fields
 from recurra.data.normal import Normal
+from recurra.data.store import Encoded
 from recurra.data.stream_state import damaged, state_of_bytes, state_to_bytes
 from recurra.data.times import Clock
 from recurra.data.unit import Unit
 from recurra.errors import DataError
 from recurra.forecasts.conventions import Conventions
 from recurra.models.forecast import Forecast
-from recurra.models.forecaster import Forecaster
-from recurra.models.saved import fingerprint
-from recurra.models.series_batch import batched
-from recurra.padding import fitted
 from recurra.reading.ends import Ends, packed
 from recurra.reading.facts import frequency_of
 from recurra.reading.history import continued
 from recurra.reading.panel import carried
 from recurra.reading.steps import Steps
-from recurra.stacks.recurrent import States
 from recurra.views.prediction import Prediction
+
+STATE = "state_"
+"""What the names of states begin with: state_LAYER_DIRECTION_FIELD."""
 
 LONGEST_GAP = 10_000
 """Steps that may be missing between two rows."""
@@ -59,40 +55,32 @@ class Reads(Protocol):
     def answer(self, example: Steps, output: Any) -> Prediction: ...
 
 
-class Kept(NamedTuple):
-    """What one network keeps of a stream."""
+class Decoding(Protocol):
+    """How far ahead is forecast, and what is drawn."""
 
-    states: States | None  # before the last step
-    memory: Tensor | None  # features of the steps before the last, as far as forecasts look back
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def paths(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
 
-    def arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
-        """All of it, by names that begin with a prefix."""
-        found = {} if self.memory is None else {f"{prefix}memory": self.memory.cpu().numpy()}
-        for layer, directions in enumerate(self.states or ()):
-            for direction, state in enumerate(directions):
-                for name, field in zip(fields(state), state, strict=True):
-                    found[f"{prefix}state_{layer}_{direction}_{name}"] = field.cpu().numpy()
-        return found
 
-    @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]], prefix: str, model: Forecaster, *, has_states: bool) -> Kept:
-        """What `arrays` has written of a network."""
-        like = next(model.parameters())
+class Reader(Protocol):
+    """A network that reads a stream, in torch or as a program. What it keeps of it is None before the first step."""
 
-        def tensor(name: str) -> Tensor:
-            return torch.from_numpy(arrays[f"{prefix}{name}"].copy()).to(like.device)
+    @property
+    def reach(self) -> int:
+        """The last steps that a forecast looks at, beside the states."""
 
-        memory = tensor("memory")
-        if not has_states:
-            return cls(None, memory)
-        states = tuple(
-            tuple(
-                type(state)(*(tensor(f"state_{layer}_{direction}_{name}") for name in fields(state)))
-                for direction, state in enumerate(directions)
-            )
-            for layer, directions in enumerate(model.stack.start(1, like))
-        )
-        return cls(states, memory)
+    def read(self, row: Encoded, kept: Any, *, new: int, decoding: Decoding) -> tuple[Forecast, Any]:
+        """The forecast after the last step of a row, of which `new` steps were not read, and what is kept then."""
+
+    def arrays(self, kept: Any) -> dict[str, NDArray[Any]]:
+        """All that is kept, by name; of states the names begin with STATE."""
+
+    def kept(self, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        """What `arrays` has written; a KeyError or ValueError where that is not of this network."""
 
 
 @final
@@ -100,13 +88,16 @@ class Stream:
     """A series of which one row after the other is read.
 
     The scale of the series is that of training where it was there, else it is taken from what is read first and stays.
+    `run` is the digest of the weights, to which a state belongs.
     """
 
-    def __init__(self, task: Reads, members: Sequence[tuple[Reads, Forecaster]], state: bytes | None = None) -> None:
+    def __init__(
+        self, task: Reads, members: Sequence[tuple[Reads, Reader]], run: str, state: bytes | None = None
+    ) -> None:
         self._task = task  # which reads rows and answers; each network has its own
         self._members = tuple(members)
-        self._run = fingerprint(*(model for _, model in members))
-        self._kept = (Kept(None, None),) * len(members)
+        self._run = run
+        self._kept: tuple[Any, ...] = (None,) * len(members)
         self._end: Steps | None = None  # the last steps, as many as forecasts are made from
         self._unit: Unit | None = None
         self.steps = 0  # that were read
@@ -133,26 +124,17 @@ class Stream:
         unit = self._task.conventions.unit_of(whole) if self._unit is None else self._unit
         task = self._task.with_unit(whole.name, unit)
         count = len(whole) - (0 if self._end is None else len(self._end))
-        decoding = task.settings.decoding
         # The last step is read again; of frames, zeros are read before the first.
         more = self._end is not None or task.conventions.from_nothing
-        forecasts, kept = list[Forecast](), list[Kept]()
-        for (own, model), before in zip(self._members, self._kept, strict=True):
-            row = own.with_unit(whole.name, unit).conventions.encode(whole)
-            forecast, states, memory = model.go_on(
-                fitted(batched([row]), model),
-                before.states,
-                before.memory,
-                new=count + more,
-                horizon=decoding.horizon,
-                paths=decoding.paths,
-                seed=decoding.seed,
-            )
+        forecasts, kept = list[Forecast](), list[Any]()
+        for (own, reader), before in zip(self._members, self._kept, strict=True):
+            encoded = own.with_unit(whole.name, unit).conventions.encode(whole)
+            forecast, after = reader.read(encoded, before, new=count + more, decoding=task.settings.decoding)
             forecasts.append(forecast)
-            kept.append(Kept(states, memory))
+            kept.append(after)
         answer = task.answer(whole, forecasts[0] if len(forecasts) == 1 else task.combined(whole, forecasts))
         self._kept, self._unit = tuple(kept), unit
-        needed = max(max(own.steps_remembered, model.reach) for own, model in self._members)
+        needed = max(max(own.steps_remembered, reader.reach) for own, reader in self._members)
         self._end = whole.cut(max(0, len(whole) - needed), len(whole))
         self.steps += count
         return answer
@@ -184,19 +166,23 @@ class Stream:
         arrays: dict[str, NDArray[Any]] = {}
         if self._end is not None and self._unit is not None:
             end = self._end
+            of_networks = {
+                f"{_prefix(number)}{name}": array
+                for number, ((_, reader), kept) in enumerate(zip(self._members, self._kept, strict=True))
+                for name, array in reader.arrays(kept).items()
+            }
             about |= {
                 "clock": None if end.clock is None else end.clock.to_json(),
                 "frequency": None if end.frequency is None else str(end.frequency),
                 "static_names": list(end.static_names),
                 "difference": self._unit.difference,
-                "has_states": self._kept[0].states is not None,
+                "has_states": any(name.startswith(STATE) for name in of_networks),
             }
             arrays |= packed({end.name: end})
             arrays |= {"unit_mean": self._unit.scale.mean, "unit_spread": self._unit.scale.spread}
             arrays |= {} if self._unit.floor is None else {"unit_floor": self._unit.floor}
             arrays |= {} if end.static_numbers is None else {"static_numbers": end.static_numbers}
-            for number, kept in enumerate(self._kept):
-                arrays |= kept.arrays(_prefix(number))
+            arrays |= of_networks
         return state_to_bytes(self._run, about, arrays)
 
     def _go_on_with(self, state: bytes) -> None:
@@ -213,8 +199,7 @@ class Stream:
             names, numbers = tuple(map(str, about["static_names"])), arrays.get("static_numbers")
             scale = Normal(arrays["unit_mean"], arrays["unit_spread"])
             kept = tuple(
-                Kept.of(arrays, _prefix(number), model, has_states=about["has_states"])
-                for number, (_, model) in enumerate(self._members)
+                reader.kept(_of_prefix(arrays, _prefix(number))) for number, (_, reader) in enumerate(self._members)
             )
             unit = Unit(scale, bool(about["difference"]), arrays.get("unit_floor"))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -266,3 +251,12 @@ def _prefix(number: int) -> str:
     ('', '1_')
     """
     return f"{number}_" if number else ""
+
+
+def _of_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, without it.
+
+    >>> _of_prefix({"memory": np.zeros(1), "1_memory": np.ones(1)}, "1_")
+    {'memory': array([1.])}
+    """
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -41,6 +41,7 @@ class Review(NamedTuple):
         None  # (T, d): of each step given those before; None where steps are predicted at once
     )
     fan: NDArray[np.float64] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
+    has_losses: bool = True  # else they are 0: an exported model has no function for them
 
 
 class Observed(NamedTuple):

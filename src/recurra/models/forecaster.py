@@ -483,7 +483,7 @@ class Forecaster(nn.Module):
         rows = len(last)
         every = torch.arange(rows, device=outputs.device)
         features, coming = self._last(batch, outputs, last, horizon, start)
-        said = self._recursively(features, states, horizon, coming)
+        said = self.recursively(features, states, horizon, coming)
         drawn = None
         if paths:
             # (B × paths, h, d), the paths of a row together
@@ -504,7 +504,7 @@ class Forecaster(nn.Module):
         if self.direct is not None:
             return self._directly(batch, outputs.values, states, last, horizon)
         features, coming = self._last(batch, outputs.values, last, horizon)
-        return self._recursively(features, states, horizon, coming)
+        return self.recursively(features, states, horizon, coming)
 
     def _last(
         self, batch: ForecasterBatch, outputs: Tensor, last: Tensor, horizon: int, start: int = 0
@@ -515,7 +515,7 @@ class Forecaster(nn.Module):
         every = torch.arange(len(last), device=outputs.device)
         return outputs[every, last - start], self.coming(batch, every, last, horizon)
 
-    def _recursively(self, features: Tensor, states: States, horizon: int, coming: Beside | None) -> Said:
+    def recursively(self, features: Tensor, states: States, horizon: int, coming: Beside | None) -> Said:
         """How each row goes on step by step, each fed back."""
         found, seen = self.ahead(features, states, horizon, beside=coming)
         log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool))
@@ -533,6 +533,10 @@ class Forecaster(nn.Module):
         seen = self._last_seen(outputs, last, start)
         coming = self.coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
+        return self.said_at_once(seen, states, recent, horizon, coming)
+
+    def said_at_once(self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None) -> Said:
+        """How N rows go on, by the arguments of `directly`."""
         best, features, base = self.directly(seen, states, recent, horizon, coming)
         log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool))
         fan = self.quantiles(features, base) if self.has_quantiles else None

@@ -10,9 +10,19 @@ from numpy.typing import NDArray
 
 from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
-from recurra.errors import CheckpointError, ConfigError
-from recurra.models.forecast import Forecast, Past
-from recurra.predictors.predictor import Predictor, padded
+from recurra.errors import ConfigError
+from recurra.forecasts.stream import Stream
+from recurra.models.forecast import Forecast, Past, Review
+from recurra.predictors.forecast_streams import (
+    ProgramReader,
+    batch_of,
+    by_name,
+    cut,
+    exported_horizon,
+    stream_functions,
+)
+from recurra.predictors.predictor import GO_ON, Predictor, padded
+from recurra.predictors.streaming import AnyStream
 from recurra.programs.inputs import Input, Recordable, Running, called
 
 TOGETHER = 8192
@@ -21,11 +31,16 @@ TOGETHER = 8192
 BESIDE = ("future", "past", "static_numbers", "static_names", "gaps")
 """What may be known of a series beside its values."""
 
+SAID = ("values", "means", "log_p", "fan")
+"""What a program says of the steps ahead."""
+
 
 class Forecasts(Protocol):
     """What is needed of the task."""
 
     def widths_beside(self) -> Mapping[str, int]: ...
+    def refusal_of_streams(self) -> str | None: ...
+    def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]: ...
     def origins_before(self, row: Encoded) -> NDArray[np.int64]: ...
 
 
@@ -33,19 +48,31 @@ class ForecastingPredictor(Predictor[Forecast]):
     """Series (B, T, d), with what is known beside them, to the next h steps (B, h, d).
 
     forecast    values, lengths, what is known beside them -> values, means, log p, quantiles
+    begin, read, go_on        of streams; see recurra.predictors.forecast_streams
     """
 
     def __init__(self, task: Forecasts, *, size: int, horizon: int, paths: int) -> None:
         self.task, self.size, self.horizon, self.paths = task, size, horizon, paths
 
     def functions(self, model: Any) -> list[Recordable]:
-        import torch
-
         from recurra.densities import Counting, StudentT
-        from recurra.models.series_batch import ForecasterBatch
-        from recurra.padding import Padded
         from recurra.programs.solving import NotExportable
 
+        inputs = self.inputs(model)
+
+        def forecast(*tensors: Any) -> Mapping[str, Any]:
+            if isinstance(model.density, Counting | StudentT):
+                raise NotExportable(
+                    f"the density {type(model.density).__name__} needs log Γ and a search for its quantiles, which a "
+                    "program does not have: train with model.output = 'gaussian', 'log_normal' or 'quantiles'"
+                )
+            return by_name(model.forecast(batch_of(inputs, tensors), self.horizon))
+
+        found = [Recordable("forecast", inputs, forecast)]
+        return found if self.refusal_of_streams(model) else found + stream_functions(model, inputs, self.horizon)
+
+    def inputs(self, model: Any) -> list[Input]:
+        """Values, lengths, and what is known beside them. (torch)"""
         shapes: dict[str, tuple[str | int, ...]] = {
             "future": ("B", f"T+{self.horizon}"),
             "past": ("B", "T"),
@@ -54,47 +81,31 @@ class ForecastingPredictor(Predictor[Forecast]):
             "static_names": ("B",),
         }
         widths = self.task.widths_beside()
-        inputs = [Input("values", ("B", "T", self.size)), Input("lengths", ("B",), "lengths", along="T")]
-        names = [name for name in BESIDE if widths.get(name)]
-        for name in names:
+        found = [Input("values", ("B", "T", self.size)), Input("lengths", ("B",), "lengths", along="T")]
+        for name in (name for name in BESIDE if widths.get(name)):
             if name == "static_names":
-                inputs += [
+                found += [
                     Input(f"category{number}", ("B",), "ids", below=embedding.num_embeddings)
                     for number, embedding in enumerate(model.covariates.embeddings)
                 ]
             else:
-                inputs.append(Input(name, (*shapes[name], widths[name])))
+                found.append(Input(name, (*shapes[name], widths[name])))
+        return found
 
-        def forecast(values: Any, lengths: Any, *others: Any) -> Mapping[str, Any]:
-            if isinstance(model.density, Counting | StudentT):
-                raise NotExportable(
-                    f"the density {type(model.density).__name__} needs log Γ and a search for its quantiles, which a "
-                    "program does not have: train with model.output = 'gaussian', 'log_normal' or 'quantiles'"
-                )
-            given = dict(zip((each.name for each in inputs[2:]), others, strict=True))
-            categories = [tensor for name, tensor in given.items() if name.startswith("category")]
-            batch = ForecasterBatch(
-                Padded(values, lengths),
-                torch.ones_like(values, dtype=torch.bool),
-                given.get("future"),
-                given.get("past"),
-                given.get("static_numbers"),
-                torch.stack(categories, dim=1) if categories else None,
-                given.get("gaps"),
-            )
-            said = model.forecast(batch, self.horizon)
-            found = {"values": said.values, "means": said.means, "log_p": said.log_p}
-            return found if said.fan is None else {**found, "fan": said.fan.to(said.values.dtype)}
+    def refusal_of_streams(self, model: Any) -> str | None:
+        return self.task.refusal_of_streams()
 
-        return [Recordable("forecast", inputs, forecast)]
+    def stream(self, task: Any, running: Running, run: str, state: bytes | None = None) -> AnyStream:
+        self.check(running)
+        if GO_ON not in running.program.functions:
+            reason = task.refusal_of_streams() or "an earlier version exported it: export the run again"
+            raise ConfigError(f"this exported model cannot read a stream: {reason}.")
+        return Stream(
+            task, [(task, ProgramReader(self, running, from_nothing=task.conventions.from_nothing))], run, state
+        )
 
     def outputs(self, running: Running, rows: Sequence[Encoded], *, detail: bool = False) -> list[Forecast]:
-        if self.paths:
-            raise ConfigError("decoding.paths needs the run: an exported model draws no paths. Leave it out.")
-        if self.horizon > (most := exported_horizon(running)):
-            raise ConfigError(
-                f"decoding.horizon = {self.horizon} needs the run: the model was exported for {most} steps ahead."
-            )
+        self.check(running)
         found = self.forecasts(running, rows)
         origins = [self.task.origins_before(row) for row in rows]
         past = [cut(row, int(origin), self.horizon) for row, own in zip(rows, origins, strict=True) for origin in own]
@@ -104,10 +115,26 @@ class ForecastingPredictor(Predictor[Forecast]):
             for forecast, own in zip(found, origins, strict=True)
         ]
 
-    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> None:
-        raise ConfigError(
-            "forecasts are scored from many origins, which needs the run: an exported forecaster only predicts."
-        )
+    def check(self, running: Running) -> None:
+        """Refuse what the settings ask for and a program lacks."""
+        if self.paths:
+            raise ConfigError("decoding.paths needs the run: an exported model draws no paths. Leave it out.")
+        if self.horizon > (most := exported_horizon(running)):
+            raise ConfigError(
+                f"decoding.horizon = {self.horizon} needs the run: the model was exported for {most} steps ahead."
+            )
+
+    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Review]:
+        """What is said of each row from each of its origins, and of each step given those before it."""
+        self.check(running)
+        origins = self.task.places(rows)
+        if GO_ON not in running.program.functions:
+            reason = self.task.refusal_of_streams() or "an earlier version exported it: export the run again"
+            raise ConfigError(
+                f"forecasts from many origins, by which forecasters are scored, need the run or a stream: {reason}."
+            )
+        reader = ProgramReader(self, running, from_nothing=False)
+        return [reader.reviewed(row, own, self.horizon) for row, own in zip(rows, origins, strict=True)]
 
     def forecasts(self, running: Running, rows: Sequence[Encoded]) -> list[Forecast]:
         """How each of some rows goes on."""
@@ -119,6 +146,10 @@ class ForecastingPredictor(Predictor[Forecast]):
         return found
 
     def _together(self, rows: Sequence[Encoded], running: Running) -> Iterator[Forecast]:
+        return self.said(called(running, "forecast", self.arrays(running, rows)))
+
+    def arrays(self, running: Running, rows: Sequence[Encoded]) -> dict[str, NDArray[Any]]:
+        """The inputs of `forecast` for some rows."""
         every = Rows.of(rows)
         values, lengths = padded(every, "values", np.float32)
         # Where all rows are empty, one step of padding is read.
@@ -133,36 +164,20 @@ class ForecastingPredictor(Predictor[Forecast]):
         if every.has("static_names"):
             names = np.stack([row["static_names"] for row in rows])
             given |= {f"category{number}": column for number, column in enumerate(names.T)}
-        found = {name: each.astype(np.float64) for name, each in called(running, "forecast", given).items()}
-        for row in range(len(rows)):
+        return given
+
+    def said(self, outputs: Mapping[str, NDArray[Any]]) -> Iterator[Forecast]:
+        """The forecast of each row, of what a program has computed."""
+        found = {name: outputs[name].astype(np.float64) for name in SAID if name in outputs}
+        for row in range(len(found["values"])):
             fan = found["fan"][row] if "fan" in found else None
             values, means, log_p = (found[name][row, : self.horizon] for name in ("values", "means", "log_p"))
             yield Forecast(values, means, None, float(log_p.sum()), None if fan is None else fan[: self.horizon])
 
 
-def exported_horizon(running: Running) -> int:
-    """The steps ahead that a program forecasts."""
-    function = running.program.functions["forecast"]
-    [operand] = [operand for name, operand in function.outputs if name == "values"]
-    steps = function.values[operand].shape[1].constant if isinstance(operand, int) else None
-    if steps is None:
-        raise CheckpointError("the program's `forecast` gives no values: export the run again.")
-    return steps
-
-
 def widened(array: NDArray[Any], steps: int) -> NDArray[Any]:
     """(B, steps, n): an array (B, T, n) with zeros after its steps."""
     return np.pad(array, ((0, 0), (0, steps - array.shape[1]), (0, 0)))
-
-
-def cut(row: Encoded, steps: int, horizon: int) -> Encoded:
-    """The first steps of a row, with what was known ahead of them.
-
-    >>> cut({"values": np.zeros((9, 1)), "future": np.zeros((12, 2))}, 4, 3)["future"].shape
-    (7, 2)
-    """
-    ends = {"values": steps, "known": steps, "past": steps, "gaps": steps, "future": steps + horizon}
-    return {name: array[: ends[name]] if name in ends else array for name, array in row.items() if name != "unseen"}
 
 
 def past_of(origins: NDArray[np.int64], said: Sequence[Forecast]) -> Past:

@@ -18,6 +18,7 @@ from recurra.programs.searchable import Usual
 
 if TYPE_CHECKING:
     from recurra.generation.generated import Manner, TextSource
+    from recurra.predictors.streaming import AnyStream
 
 Output = TypeVar("Output")
 
@@ -59,6 +60,12 @@ class Predictor(ABC, Generic[Output]):
     ) -> tuple[Output, dict[str, NDArray[Any]]]:
         """The output for one more element of a stream, a row with one step or a few, and the states after it."""
         raise NotImplementedError(f"{type(self).__name__} has no streams")
+
+    def stream(self, task: Any, running: Running, run: str, state: bytes | None = None) -> AnyStream:
+        """What reads endless input for a task; `run` is the digest of the weights, to which a state belongs."""
+        from recurra.predictors.streaming import Reader, Stream
+
+        return Stream([Reader(task, self, running)], run, state)
 
     def writer(self, running: Running, manner: Manner) -> TextSource | None:
         """What writes texts with the model; None where it writes none."""

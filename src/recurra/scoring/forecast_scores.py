@@ -178,8 +178,9 @@ def value_scores(
     scores |= {f"{name}_mae": ratio(name, "numbers") for name in rules}
     scores |= {f"mae_to_{name}": ratio("model", name) for name in rules}
     scores |= {score: _mean_of_series(f"model_{score}") for score in RELATIVE}
-    scores |= {"nll": ratio("nats", "steps")} if measures.has_density else {}
-    if measures.has_quantiles:
+    has_losses = all(review.has_losses for review in reviews)
+    scores |= {"nll": ratio("nats", "steps")} if measures.has_density and has_losses else {}
+    if measures.has_quantiles and any(review.inside is not None for review in reviews):
         scores["coverage"] = ratio("inside", "values")
         if not settings.model.is_at_once:  # which has the crps of the whole horizon
             scores["next_crps"] = ratio("next_crps", "values")
@@ -210,9 +211,9 @@ def value_scores(
         first=wanted if wanted is not None and has_wanted else "scaled_mae" if width > 1 else "mae",
         lengths=[len(example) for example in examples],
         sizes={"count": total("steps")},
-        loss=ratio("loss", "steps"),
+        loss=ratio("loss", "steps") if has_losses else None,
         tables=tables,
-        notes=_on_percentages(columns["near_zero"].sum(), known.sum()),
+        notes=[*_on_percentages(columns["near_zero"].sum(), known.sum()), *_on_lacking(measures, reviews)],
     )
 
 
@@ -295,6 +296,18 @@ def _on_percentages(near_zero: float, known: float) -> list[str]:
         f"mape leaves out {near_zero:,.0f} of {known:,.0f} actual values, which are 0 or nearly 0: a percentage of "
         "them says nothing. Look at mase or smape instead."
     ]
+
+
+def _on_lacking(measures: Measures, reviews: Sequence[Review]) -> list[str]:
+    """What an exported model cannot be scored by, in words."""
+    if all(review.has_losses for review in reviews):
+        return []
+    lacking = ["nll"] if measures.has_density else []
+    if measures.has_quantiles and all(review.inside is None for review in reviews):
+        lacking += ["coverage", "next_crps"]
+    if not lacking:
+        return []
+    return [f"{', '.join(lacking)}: not of an exported model, which has no density of a value. Evaluate the run."]
 
 
 def _items(examples: Sequence[Steps]) -> list[object]:

@@ -28,6 +28,7 @@ from recurra.errors import ConfigError, DataError
 from recurra.heads import UNLABELLED
 from recurra.named import did_you_mean
 from recurra.reading.asked import read_by
+from recurra.reading.gaps import cell_reads_gaps
 from recurra.reading.labelled import LabelledSequence, labelled, series, series_in, text_of, with_columns
 from recurra.reading.samples import sent_picture, typed
 from recurra.reading.schema import Schema
@@ -362,7 +363,7 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
     @cached_property
     def reads_gaps(self) -> bool:
-        """Whether the network is given which numbers of a series are missing. (torch)"""
+        """Whether the network is given which numbers of a series are missing."""
         return self.frames is not None and reads_gaps_in(self.settings)
 
     @property
@@ -838,8 +839,6 @@ class Classification(Task[LabelledSequence, "ClassifierBatch", "ClassifierOutput
 
 
 def reads_gaps_in(settings: ClassificationSettings) -> bool:
-    """Whether the network over a series is one stack of a cell that reads gaps. (torch)"""
-    from recurra.cells import reads_gaps
-
+    """Whether the network over a series is one stack of a cell that reads gaps."""
     model = settings.model
-    return model.encoder == "rnn" and name_of(model.non_local) == "none" and reads_gaps(model.cell)
+    return model.encoder == "rnn" and name_of(model.non_local) == "none" and cell_reads_gaps(model.cell)

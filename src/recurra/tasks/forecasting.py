@@ -377,6 +377,14 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         unseen = int(row["unseen"][0]) if "unseen" in row else -1
         return origins_before(self.conventions, unseen, len(row["values"]))
 
+    def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]:
+        """From where the steps of each row are forecast to be scored."""
+        if self.conventions.gives_coins:
+            raise ConfigError("frames are scored by −log p, which needs the run: an exported forecaster only predicts.")
+        if self.settings.evaluation.paths:
+            raise ConfigError("evaluation.paths needs the run: an exported model draws no paths. Leave it out.")
+        return places(self.conventions, rows)
+
     def answer(self, example: Steps, output: Any) -> Prediction:
         return answer(self.conventions, self.intervals, example, output)
 
@@ -419,11 +427,22 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
     def stream(self, model: Any, state: bytes | None = None) -> Stream:
         if self.conventions.is_backward:
             raise ConfigError("a stream is read forward, but this run reads series from their end.")
+        from recurra.forecasts.networks import NetworkReader
         from recurra.forecasts.stream import Stream
+        from recurra.models.saved import fingerprint
         from recurra.models.together import pairs_of
 
-        members: Any = pairs_of(self, model)
-        return Stream(self, members, state)
+        pairs: Any = pairs_of(self, model)
+        members = [(task, NetworkReader(network)) for task, network in pairs]
+        return Stream(self, members, fingerprint(*(network for _, network in pairs)), state)
+
+    def refusal_of_streams(self) -> str | None:
+        """Why an exported model cannot read a stream; None: it can."""
+        if self.conventions.is_backward:
+            return "a stream is read forward, but the run reads series from their end"
+        if self.settings.model.encoder == "transformer":
+            return "the states of a Transformer have one column more after each row; name the run that was exported"
+        return None
 
     def asked(self, row: Any, *, is_first: bool) -> Steps:
         """The steps of a row that a stream is given; before the first, those of training that it goes on with."""
