@@ -1,6 +1,6 @@
-"""Copy bits at twice the length of training, by a neural Turing machine.
+"""Copy twice as many bits as in training, by a neural Turing machine. python examples/remember.py [UPDATES] [PICTURE]
 
-python examples/remember.py [UPDATES] [PICTURE]
+What it wrote to its memory and read while it copied is printed, and drawn where a picture is named.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def test_a_long_pair_is_said_trained_with_and_answered(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["evaluate", "run", "none.tsv"], "there is no file 'none.tsv'"),
-        (["evaluate", "run", "."], "'.' is a folder; name a file in it"),
+        (["evaluate", "run", "pictures"], "the folder pictures contains no data files (names that end in ."),
         (["evaluate", "run", "asked.tsv"], "asked.tsv:1: found one column, but columns (source, target) names 2"),
         (["evaluate", "run", "a.en,b.de"], "a.en:2: this line has no counterpart:"),
         (["evaluate", "run", "words.tsv", "--set", "evaluation.first=blue"], "evaluation.first = 'blue' is not known"),
@@ -275,6 +275,8 @@ def test_what_is_wrong_with_a_question_is_said(
     here: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "asked.tsv").write_text("cat\n")
+    (here / "pictures").mkdir()
+    (here / "pictures" / "cat.png").write_bytes(NOISE)
     (here / "tabs.txt").write_text("a\tb\tc\n")
     (here / "noise.txt").write_bytes(NOISE)
     (here / "src.jsonl").write_text('{"src": "cat"}\n')

@@ -63,10 +63,10 @@ def overrides(decoding: Any, asked: object) -> dict[str, object]:
         return {}
     known = {each.name: each for each in controls(decoding)}
     for name, value in asked.items():
-        if not known:
-            raise ConfigError(f'"decoding" has no "{name}": this model does not use a search. Leave it out.')
         if name not in known:
-            raise ConfigError(f'"decoding" has no "{name}". {did_you_mean(name, list(known))}')
+            why = "" if "search" in known else ": this model does not use a search"
+            known_names = did_you_mean(name, list(known)) if known else "Leave it out."
+            raise ConfigError(f'"decoding" has no "{name}"{why}. {known_names}')
         if known[name].kind == "choice" and value in UNASKED and value not in known[name].choices:
             raise ConfigError(
                 f'"{name}" = "{value}" is available only in `recurra predict`, because it can take too long here.'
