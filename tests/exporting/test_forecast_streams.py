@@ -34,6 +34,7 @@ def rows(name: str, first: int, last: int) -> dict[str, Any]:
     found: dict[str, Any] = {"series": "z", "times": [*range(90 + first, 90 + last)], "values": SOLD[first:last]}
     if name == "direct":
         found |= {"future": {"price": PRICES[first : last + 3]}, "static": {"size": 3, "town": "y"}}
+        found["values"] = [26.0 if value is None else value for value in SOLD[first:last]]  # else it is a coming step
     if name == "attention":
         found["past"] = {"price": PRICES[first:last]}
     return found
