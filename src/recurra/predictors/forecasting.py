@@ -12,7 +12,7 @@ from recurra.data.batches import in_order_of_length
 from recurra.data.store import Encoded, Rows
 from recurra.errors import ConfigError
 from recurra.forecasts.stream import Stream
-from recurra.models.forecast import Forecast, Past, Review
+from recurra.models.forecast import Forecast, Past
 from recurra.predictors.forecast_streams import (
     ProgramReader,
     batch_of,
@@ -124,8 +124,8 @@ class ForecastingPredictor(Predictor[Forecast]):
                 f"decoding.horizon = {self.horizon} needs the run: the model was exported for {most} steps ahead."
             )
 
-    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Review]:
-        """What is said of each row from each of its origins, and of each step given those before it."""
+    def scored_whole(self, running: Running, rows: Sequence[Encoded]) -> list[Any]:
+        """A Review of each row: what is said from each of its origins, and of each step given those before it."""
         self.check(running)
         origins = self.task.places(rows)
         if GO_ON not in running.program.functions:
