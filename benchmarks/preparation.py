@@ -1,6 +1,6 @@
 """Preparing a corpus that need not fit into memory: one process beside several, what all of them hold, and a kill.
 
-    python benchmarks/preparation.py [--megabytes 200] [--processes 1 2] [--rounds 2] [--kill]
+    python benchmarks/preparation.py [--megabytes 200] [--copies 1] [--processes 1 2] [--rounds 2] [--kill]
 
 Writes a table of tagged sentences (200,000 words by Zipf's law) to a temporary folder and prepares it for a tagger that
 reads letters too: vocabularies are counted and every sentence is encoded, as before a training. Each number of
@@ -117,6 +117,7 @@ def flat(memory: Sequence[float]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=float, default=200, help="of the corpus (200)")
+    parser.add_argument("--copies", type=int, default=1, help="the corpus is so many copies of its first part (1)")
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], help="numbers of processes (1 2)")
     parser.add_argument("--rounds", type=int, default=2, help="how often each has its turn (2)")
     parser.add_argument("--kill", action="store_true", help="also kill a preparation half way, and start it again")
@@ -125,7 +126,13 @@ def main() -> int:
         folder = Path(temporary)
         if shutil.disk_usage(folder).free < 4e6 * options.megabytes:
             sys.exit(f"{folder} has less than {4e-3 * options.megabytes:.1f} GB free: set TMPDIR to a larger disk")
-        lines, tokens = write_sentences(folder / "train.tsv", int(options.megabytes * 1e6))
+        lines, tokens = write_sentences(folder / "train.tsv", int(options.megabytes * 1e6 / options.copies))
+        with (folder / "train.tsv").open("r+b") as corpus:  # to draw words takes longer than to copy them
+            part = corpus.read()
+            for _ in range(options.copies - 1):
+                corpus.write(part)
+        del part
+        lines, tokens = lines * options.copies, tokens * options.copies
         print(f"{options.megabytes:g} MB: {lines:,} sentences, {tokens:,} words; {os.cpu_count()} cores", flush=True)
         print(
             f"{'processes':>9}{'seconds':>9}{'MB/s':>7}{'CPU s':>8}{'busiest':>9}{'cores used':>12}  memory of all",
