@@ -80,7 +80,7 @@ GPU_TESTS := tests/engines/test_on_gpu.py tests/wirings/test_fused_on_gpu.py tes
   tests/reports/test_speed_on_gpu.py tests/test_training_on_gpu.py tests/training/test_waiting.py tests/engines/test_precision.py \
   tests/heads/test_contract.py tests/search/test_beam.py tests/search/test_triton_kernels.py tests/models/test_searching_on_device.py \
   tests/models/test_searching_by_kernels.py tests/models/test_ctc.py tests/products/test_cross_entropy.py \
-  tests/generation/test_continuing.py tests/stacks/test_recurrent.py tests/training/test_processes.py
+  tests/generation/test_continuing.py tests/tasks/test_every_task_on_gpu.py tests/stacks/test_recurrent.py tests/training/test_processes.py
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 gpu-test: $(INSTALLED_DEV)
 endif

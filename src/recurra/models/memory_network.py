@@ -108,12 +108,13 @@ class MemoryNetwork(nn.Module):
 
     def _vectors(self, words: Tensor, widths: Tensor, question: Padded) -> tuple[list[Tensor], list[Tensor]]:
         """For each table the vectors of the sentences, (B, N, d), and of the question, (B, d)."""
+        length = beside(question.lengths, question.values)
         if self.reader is None:
-            return self._summed(words, widths), self._summed(question.values, question.lengths)
+            return self._summed(words, widths), self._summed(question.values, length)
         # Sentences and question are read together, as rows of one batch: (B, N + 1, J).
         longest = max(words.shape[-1], question.values.shape[-1])
         texts = [functional.pad(each, (0, longest - each.shape[-1])) for each in (words, question.values.unsqueeze(1))]
-        read = self.read(torch.cat(texts, 1), torch.cat([widths, question.lengths.unsqueeze(1)], 1))
+        read = self.read(torch.cat(texts, 1), torch.cat([widths, length.unsqueeze(1)], 1))
         found = [read @ table for table in self.tables]
         return [each[:, :-1] for each in found], [each[:, -1] for each in found]
 
@@ -133,7 +134,7 @@ class MemoryNetwork(nn.Module):
         assert self.reader is not None
         assert self.embedding is not None
         words = words if words.shape[-1] else functional.pad(words, (0, 1))
-        sentences = Padded(functional.embedding(words.flatten(0, -2), self.embedding), widths.flatten())
+        sentences = Padded(functional.embedding(words.flatten(0, -2), self.embedding), widths.flatten().cpu())
         outputs, states = self.reader(sentences)
         if self.settings.mix == "last" and self.settings.skip == "none":
             found: Tensor = states[-1][0][0]
