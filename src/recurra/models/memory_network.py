@@ -143,7 +143,7 @@ class MemoryNetwork(nn.Module):
         else:
             rows = torch.arange(len(sentences.lengths), device=words.device)
             found = outputs.values[rows, beside(sentences.lengths - 1, outputs.values).clamp_min(0)]
-        return (found * (sentences.lengths > 0).unsqueeze(-1)).unflatten(0, words.shape[:-1])
+        return (found * (widths.flatten() > 0).unsqueeze(-1)).unflatten(0, words.shape[:-1])
 
     def loss(self, batch: StoryBatch) -> tuple[Tensor, int]:
         """The summed loss, and of how many answers."""
