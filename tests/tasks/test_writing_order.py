@@ -116,9 +116,8 @@ def test_what_is_seen_is_told_from_the_end(kind: str, tmp_path: Path) -> None:
     tokens = task.texts.target.vocabulary.tokens_of
     assert ["".join(tokens(row[:-1])) for row in ids] == [name[::-1] for name in names]
     assert all(tokens(row[-1:]) == ["</s>"] for row in ids)
-    [answer] = model.predict(
-        [task.sent(next(iter(task.read([file])))) if kind == "places" else small_givens.picture(0)]
-    )
+    asked: list[Any] = [task.sent(next(iter(task.read([file]))))] if kind == "places" else [small_givens.picture(0)]
+    [answer] = model.predict(asked)
     assert answer.output == "".join(answer.detail["tokens"])
 
 
