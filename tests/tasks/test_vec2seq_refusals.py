@@ -237,7 +237,11 @@ SETTINGS = [
     ),
     ("colours.tsv", ["model.direct=true", 'model.conditioning=["every"]'], "model.direct = true has no effect"),
     ("colours.tsv", ['model.starts=["c"]', 'model.conditioning=["every"]'], "model.starts = ['c'] has no effect"),
-    ("colours.tsv", ["model.direction=backward"], "vec2seq reads a vector, a picture or places, which have no order"),
+    (
+        "colours.tsv",
+        ["model.direction=backward", "model.decoder.direction=forward"],
+        "model.decoder.direction is the order in which the target is written",
+    ),
     ("colours.tsv", ['model.starts=["s"]'], "model.starts must name h, c or both"),
     ("colours.tsv", ['model.starts=["c"]', "model.cell=gru"], "a cell 'gru' has no state 'c'"),
     (

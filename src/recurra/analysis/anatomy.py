@@ -30,6 +30,7 @@ class Anatomy(NamedTuple):
     answers: Literal["steps", "ahead", "whole"] = "steps"  # one for each step, for the step after each, or for all
     summary: str = "answer"  # what is said where there is one for all
     chained: str = ""  # what joins neighbouring answers
+    is_turned: bool = False  # whether the writer begins with the last of its outputs
     is_aligned: bool = False  # whether each step gives a token or nothing, and the tokens that are left are the answer
 
 

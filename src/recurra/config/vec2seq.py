@@ -85,7 +85,7 @@ class Vec2SeqModel(WriterModel):
         "(input), output",
     )
     direction: Literal["forward", "backward"] = setting(
-        "forward", "must be forward: a vector, a picture or places have no order in which they are read"
+        "forward", "backward: write the target from its end, and turn answers round again"
     )
     direct: bool = setting(
         False, "use the vector directly as state or first input, if sizes agree; false: through a learned layer"
@@ -114,12 +114,6 @@ class Vec2SeqModel(WriterModel):
                 ("model", "decoder", "kind"),
             )
         super().__post_init__()
-        if self.direction == "backward":
-            raise SettingError(
-                "model.direction = 'backward' reads a source from its end, but vec2seq reads a vector, a picture or "
-                "places, which have no order: leave it out. The text is written from its beginning in every task.",
-                ("model", "direction"),
-            )
         if self.direct and not {*self.conditioning} & {"initial", "first"}:
             raise SettingError(
                 f"model.direct = true has no effect: model.conditioning = {self.conditioning} has neither initial nor "
@@ -141,6 +135,11 @@ class Vec2SeqModel(WriterModel):
     @property
     def started(self) -> list[str] | None:
         return self.starts
+
+    @property
+    def writes_backward(self) -> bool:
+        """What is read has no order, so that direction is that of the one sequence there is, as of a language model."""
+        return (self.decoder.direction or self.direction) == "backward"
 
     @property
     def bridge(self) -> Literal["direct", "map"]:
@@ -182,6 +181,8 @@ class Vec2SeqSettings:
             idle["model", "cell"] = "model.decoder.cell is the decoder's cell"
         if written.hidden is not None and (image.given is not None or own.layers == 0 or own.hidden is not None):
             idle["model", "hidden"] = "no layer takes its size from it; model.decoder.hidden is that of the decoder"
+        if written.direction is not None:
+            idle["model", "direction"] = "model.decoder.direction is the order in which the target is written"
         if own.layers == 0:
             idle["model", "encoder", "hidden"] = "model.encoder.layers = 0 leaves no layer of this size"
         if model.decoder.kind == "rnn" and len(model.decoder_widths) == 1:

@@ -38,6 +38,11 @@ class DecoderModel:
     around: int = setting(2, "a window looks at places together with so many on either side; 0: one by one")
     expand: int = setting(1, "ctc: into how many steps each encoder step is split, for targets longer than sources")
     form: Form = setting("pre_norm", FORM_SETTING)
+    direction: Literal["forward", "backward"] | None = setting(
+        None,
+        "backward: write the target from its end, and turn answers round again; none: forward, in vec2seq as "
+        "model.direction says",
+    )
 
     def __post_init__(self) -> None:
         at_least(1, "model.decoder", self, "layers", "window", "expand")
@@ -51,6 +56,12 @@ class DecoderModel:
                 )
         if self.hidden is not None:
             check_layers(self.hidden, self.layers, "model.decoder")
+        if self.kind == "ctc" and self.direction == "backward":
+            raise SettingError(
+                "model.decoder.direction = 'backward' writes from the end, but model.decoder.kind = 'ctc' writes "
+                "nothing step by step: its tokens stand in the order of the encoder's steps. Leave it out.",
+                ("model", "decoder", "direction"),
+            )
         if self.kind == "ctc":
             for name in ("cell", "hidden", "layers"):
                 if getattr(self, name) is not None:
@@ -273,6 +284,11 @@ class WriterModel:
     def started(self) -> list[str] | None:
         """Which states of the decoder begin from a vector; None: those that it can give."""
         return None
+
+    @property
+    def writes_backward(self) -> bool:
+        """Whether the target is written from its end."""
+        return self.decoder.direction == "backward"
 
     @property
     def has_cells(self) -> bool:

@@ -42,6 +42,9 @@ class Describes(Protocol):
     def shown(self, example: Given) -> str:
         """What a prediction calls its input."""
 
+    def in_order_of_reading(self, tokens: list[str]) -> list[str]:
+        """Tokens, as they were written, as a text has them."""
+
 
 Draw: TypeAlias = Callable[[Any, Encoded, Sequence[int]], list[Hypothesis]]
 """A task that answers as is asked, an encoded example, and the numbers of its draws -> what is drawn each time."""
@@ -121,5 +124,5 @@ class Describer:
     def _generated(self, prompt: str, found: Hypothesis) -> Generated:
         target = self.task.texts.target
         tokens = target.vocabulary.tokens_of(found.tokens)
-        text = target.tokenizer.join(tokens[:-1] if found.ended else tokens)
+        text = target.tokenizer.join(self.task.in_order_of_reading(tokens[:-1] if found.ended else tokens))
         return Generated(prompt, text, text, tokens, found.log_probability, found.ended)

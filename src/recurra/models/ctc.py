@@ -45,6 +45,7 @@ class Transcriber(nn.Module):
     """
 
     pointer = None
+    writes_backward = False
     """It copies nothing."""
 
     def __init__(

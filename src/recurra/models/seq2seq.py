@@ -110,6 +110,7 @@ class SequenceToSequence(nn.Module):
     ) -> None:
         super().__init__()
         self.sizes, self.augmentation = sizes, augmentation
+        self.writes_backward = settings.writes_backward  # whether targets are given, and written, from their end
         self.smoothing, self.token_dropout = settings.label_smoothing or 0.0, settings.token_dropout
         rate = settings.dropout if settings.embedding_dropout is None else settings.embedding_dropout
         self.dropout = Dropout(rate, locked=settings.locked)

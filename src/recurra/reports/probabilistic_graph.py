@@ -12,7 +12,7 @@ from pathlib import Path as File
 from typing import Any, NamedTuple
 
 from recurra.analysis.anatomy import Anatomy, UnrolledLevel
-from recurra.reports.unrolled import AHEAD, DASHES, MARGIN, STEPS, Drawing, top_of, write
+from recurra.reports.unrolled import AHEAD, DASHES, FROM_END, MARGIN, STEPS, Drawing, top_of, write
 from recurra.tasks.task import Task
 from recurra.views.scene import Circle, Colour, Label, Path, Scene, moved, width_of
 
@@ -130,7 +130,7 @@ def factors(anatomy: Anatomy) -> str:
     'p(x) = ∏ₜ p(xₜ₊₁ | hₜ),  hₜ a function of x₁ … xₜ'
     """
     if anatomy.writer:
-        return "p(y | x) = ∏ₜ p(yₜ | y₁ … yₜ₋₁, x)"
+        return f"p(y | x) = ∏ₜ p(yₜ | {'yₜ₊₁ … y_T' if anatomy.is_turned else 'y₁ … yₜ₋₁'}, x)"
     if anatomy.answers == "ahead":
         return "p(x) = ∏ₜ p(xₜ₊₁ | hₜ),  hₜ a function of x₁ … xₜ"
     if anatomy.answers == "whole":
@@ -230,7 +230,7 @@ def _written(graph: Graph, anatomy: Anatomy, columns: Sequence[float]) -> None:
     states = _states(graph, anatomy, xs, lowest)
     answers = [
         graph.random(x, states[-1][0].y - ROW * (1 + (bool(anatomy.attention) and not comes_first)), f"y{step}")
-        for x, step in zip(xs, STEPS, strict=True)
+        for x, step in zip(xs, FROM_END if anatomy.is_turned else STEPS, strict=True)
     ]
     for node, answer in zip(states[-1], answers, strict=True):
         graph.edge(node, answer)

@@ -20,6 +20,7 @@ STEPS = ("₁", "₂", "₃", "ₜ")
 
 AHEAD = ("₂", "₃", "₄", "ₜ₊₁")
 BEFORE = ("₁", "₂", "ₜ₋₁")
+FROM_END, FROM_END_BEFORE = ("ₜ", "ₜ₋₁", "ₜ₋₂", "₁"), ("ₜ", "ₜ₋₁", "₂")
 
 PITCH, ROW, SIDE, HEIGHT = 104.0, 66.0, 62.0, 32.0
 MARGIN, LABELS, APART = 28.0, 150.0, 110.0
@@ -203,7 +204,8 @@ def answered(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops:
 
 def written(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops: Sequence[tuple[float, float]]) -> float:
     """The writer beside the reader, and what it sees of it; where it ends on the right."""
-    part = Part(anatomy.writer, ["<s>", *(f"y{step}" for step in BEFORE)], "s")
+    outputs, before = (FROM_END, FROM_END_BEFORE) if anatomy.is_turned else (STEPS, BEFORE)
+    part = Part(anatomy.writer, ["<s>", *(f"y{step}" for step in before)], "s")
     others = placed(columns[-1] + SIDE / 2 + APART)
     leaving = drawn(drawing, part, others, named_right=True)
     y = min(leaving[0][1], tops[0][1]) - ROW + HEIGHT / 2
@@ -222,7 +224,7 @@ def written(drawing: Drawing, anatomy: Anatomy, columns: Sequence[float], tops: 
             drawing.arrow((x, top), (x, y + HEIGHT / 2))
         leaving = [(x, y - HEIGHT / 2) for x, _ in leaving]
         y -= ROW - HEIGHT / 2
-    for (x, top), step in zip(leaving, STEPS, strict=True):
+    for (x, top), step in zip(leaving, outputs, strict=True):
         drawing.arrow((x, top), (x, y + 12))
         drawing.text(x, y, f"y{step}")
     return others[-1] + 44 + max(width_of(level.name) for level in part.levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from recurra.errors import ConfigError
@@ -55,10 +56,11 @@ def named_tokens(decoding: Seq2SeqDecoding, target: Side) -> dict[str, tuple[int
     return {what: tuple(vocabulary.id(token) for token in tokens) for what, tokens in named.items()}
 
 
-def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tuple[int, ...]]:
+def brackets_of(decoding: Seq2SeqDecoding, target: Side, *, backward: bool = False) -> tuple[Brackets, tuple[int, ...]]:
     """The ids of brackets, each with what closes it; and those that must not be written, for nothing matches them.
 
-    A token such as (NP is closed by )NP or, where there is none, by ).
+    A token such as (NP is closed by )NP or, where there is none, by ). Written backward, ) comes first and opens what
+    (NP closes, which must then be the only one that does.
     """
     if decoding.brackets == "free":
         return Brackets(), ()
@@ -82,6 +84,16 @@ def brackets_of(decoding: Seq2SeqDecoding, target: Side) -> tuple[Brackets, tupl
         )
     used = {closing for _, closing in pairs}
     never += [number for number in map(vocabulary.id, filter(closes, known)) if number not in used]
+    if backward:
+        if len(used) < len(pairs):
+            several = Counter(closing for _, closing in pairs).most_common(1)[0][0]
+            raise SettingError(
+                f"decoding.brackets = '{decoding.brackets}' needs one that matches each bracket, but the targets are "
+                f"written from their end, and {vocabulary.tokens[several]!r} closes several: write the label at "
+                "both brackets, as in (NP … )NP, or set model.decoder.direction = 'forward'.",
+                ("decoding", "brackets"),
+            )
+        pairs = [(closing, opening) for opening, closing in pairs]
     return Brackets(tuple(pairs), decoding.brackets == "tree"), tuple(never)
 
 
@@ -89,7 +101,13 @@ def check_search(settings: Seq2SeqSettings | Vec2SeqSettings, target: Side) -> N
     """Refuse, before training, a search by which the trained model could not be scored."""
     data, decoding = settings.data, settings.decoding
     named_tokens(decoding, target)
-    brackets_of(decoding, target)
+    brackets_of(decoding, target, backward=settings.model.writes_backward)
+    if decoding.prefix and settings.model.writes_backward:
+        raise SettingError(
+            f"decoding.prefix = {decoding.prefix!r} is written first, but the targets are written from their end "
+            "(direction = 'backward'): leave one of them out. decoding.forced has tokens that occur anywhere.",
+            ("decoding", "prefix"),
+        )
     if not data.files("valid") and not data.files("test"):
         return
     if decoding.search == "given":

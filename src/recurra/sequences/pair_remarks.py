@@ -94,7 +94,11 @@ def described(model: Seq2SeqModel, texts: PairTexts) -> str:
 
 
 def writer_in_words(model: WriterModel) -> str:
-    """How a decoder looks at what is given, and what it is made of."""
+    """How a decoder looks at what is given, what it is made of, and where it begins."""
+    return _writer_in_words(model) + " from the end" * model.writes_backward
+
+
+def _writer_in_words(model: WriterModel) -> str:
     own, attention = model.decoder, name_of(model.attention)
     if own.kind == "ctc":
         return "CTC" + (f", each step split into {own.expand}" if own.expand > 1 else "")

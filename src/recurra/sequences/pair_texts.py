@@ -213,6 +213,13 @@ class PairTexts:
         vocabulary = self.target.vocabulary
         return np.append(vocabulary.ids(self.target.split(text)), np.int32(vocabulary.id(END)))
 
+    def turned(self, ids: Ids) -> Ids:
+        """The ids of a target in the opposite order, its end still at the end.
+
+        Of "a b c </s>" those of "c b a </s>"; turned twice, they are what they were.
+        """
+        return np.concatenate([ids[-2::-1], ids[-1:]])
+
     def recut(self, ids: Ids, side: Literal["source", "target"], seed: int) -> Ids:
         """The ids of the same text, its subwords cut anew with their dropout; other tokens stay as they are."""
         return (self._reads() if side == "source" else self.target).recut(ids, seed)

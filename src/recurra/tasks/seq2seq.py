@@ -64,7 +64,8 @@ class Seq2Seq(ToSequence[Pair]):
         model = settings.model
         if model.decoder.kind == "ctc":
             return ["ctc", model.decoder.expand, model.steps_in_a_place]
-        return model.copy if model.pointer is None else "elements"
+        read = model.copy if model.pointer is None else "elements"
+        return ["turned", read] if model.writes_backward else read
 
     @classmethod
     def prepared(cls, settings: Seq2SeqSettings) -> Self:
@@ -177,7 +178,7 @@ class Seq2Seq(ToSequence[Pair]):
             row["copied"] = self._numbered(example)
             if example.target is not None:
                 row["target"] = self._pointed(example, example.target)
-            return row
+            return self.in_order_of_writing(row)
         if example.target is not None:
             row["target"] = texts.target_ids(example.target)
         if self.settings.model.copy:
@@ -190,7 +191,7 @@ class Seq2Seq(ToSequence[Pair]):
                     for token, number in zip(tokens, row["target"].tolist(), strict=True)
                 ]
                 row["target"] = np.array(written, np.int32)
-        return row
+        return self.in_order_of_writing(row)
 
     def not_in_vocabulary(self, example: Pair) -> list[str]:
         """None with model.copy, by which an unknown word can be written all the same."""

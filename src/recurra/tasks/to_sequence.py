@@ -216,11 +216,28 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
     def _recut(self, row: Encoded, *seeds: int) -> Encoded:
         sides = [side for side in ("source", "target") if side in row]
-        return {**row, **{s: self.texts.recut(row[s], s, seed) for s, seed in zip(sides, seeds, strict=False)}}  # type: ignore[arg-type]
+        row = self.in_order_of_writing(row)  # in which texts are cut
+        row = {**row, **{s: self.texts.recut(row[s], s, seed) for s, seed in zip(sides, seeds, strict=False)}}  # type: ignore[arg-type]
+        return self.in_order_of_writing(row)
 
     def place(self, row: Encoded) -> str:
         file, line = row["place"].tolist()
         return place_of(self.settings.data.files("train")[file], line)
+
+    @property
+    def writes_backward(self) -> bool:
+        """Whether targets are written from their end."""
+        return bool(self.settings.model.writes_backward)
+
+    def in_order_of_writing(self, row: Encoded) -> Encoded:
+        """A row whose target stands as it is read, as one whose target stands as it is written; and the other way."""
+        if not self.writes_backward or "target" not in row:
+            return row
+        return {**row, "target": self.texts.turned(row["target"])}
+
+    def in_order_of_reading(self, tokens: list[str]) -> list[str]:
+        """Tokens, without the end, as they were written, as a text has them."""
+        return tokens[::-1] if self.writes_backward else tokens
 
     # The model
 
@@ -253,6 +270,11 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             raise ConfigError(
                 "some of these runs copy words from the source (model.copy) and others do not, so they cannot form "
                 "an ensemble: use runs with the same model.copy."
+            )
+        if len({model.writes_backward for model in models}) > 1:
+            raise ConfigError(
+                "some of these runs write from the beginning and others from the end, so they cannot write together: "
+                "use runs with the same model.decoder.direction (vec2seq: model.direction)."
             )
         return Ensemble(models)
 
@@ -310,7 +332,7 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         written = (END, UNKNOWN) if self.settings.decoding.unknown else (END,)
         never = tuple(vocabulary.id(token) for token in vocabulary.specials if token not in written)
         named = named_tokens(self.settings.decoding, self.texts.target)
-        brackets, unmatched = brackets_of(self.settings.decoding, self.texts.target)
+        brackets, unmatched = brackets_of(self.settings.decoding, self.texts.target, backward=self.writes_backward)
         return SearchTokens(
             end=vocabulary.id(END),
             never=(*never, *unmatched),
@@ -381,6 +403,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
 
         if (kind := self.settings.model.decoder.kind) != "rnn":
             raise offline.not_yet("a model of CTC" if kind == "ctc" else "a Transformer that writes")
+        if self.writes_backward:
+            raise offline.not_yet("a model that writes from the end")
         return offline.writing(
             self.texts,
             self.settings.decoding,
@@ -412,10 +436,13 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
         ids = found.tokens[:-1] if found.ended else found.tokens
         vocabulary = self.texts.target.vocabulary
         tokens = [vocabulary.tokens[number] if number < len(vocabulary) else f"\0{number}" for number in ids]
+        tokens = self.in_order_of_reading(tokens)
         text = self.texts.target.tokenizer.join(tokens)
         weights, columns = None, None
         if found.watched is not None and extents is not None and len(found.watched):
             weights = looked_at(numbers_of(found.watched), extents.each[row], extents.columns)
+            if self.writes_backward:
+                weights = np.concatenate([weights[len(ids) - 1 :: -1][: len(ids)], weights[len(ids) :]])
             columns = None if extents.columns is None else extents.each[row][1]
         return Answer(tokens, text, found.score, found.log_probability, found.ended, weights, columns)
 
@@ -566,6 +593,12 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             with torch.no_grad():
                 logs = model.token_log_likelihoods(self.copies(asked, found.row)(1)).cpu().double().numpy()
         title = f"{self.headline(self.shown(asked.example), found.text)}, p {math.exp(logs.sum()):.4g}"
+        if self.writes_backward:  # shown as a text is read, each with its probability given those after it
+            title += ", written from the end"
+            order = [*range(len(found.tokens))]
+            last = order.pop() if found.tokens[-1] == END else None
+            order = order[::-1] + ([] if last is None else [last])
+            return Probabilities([found.tokens[place] for place in order], logs[order], title)
         return Probabilities(found.tokens, logs, title)
 
     def decoder_gates(self, asked: Asked) -> Gates:
@@ -579,8 +612,9 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
                 f"the run {asked.run} has no recurrent decoder (model.decoder.kind = {kind}), so there are no gates of "
                 "a decoder to show."
             )
-        if asked.direction == "backward":
-            raise ConfigError("--direction backward: a decoder reads forward only.")
+        if asked.direction == ("forward" if self.writes_backward else "backward"):
+            way = "from its end" if self.writes_backward else "forward"
+            raise ConfigError(f"--direction {asked.direction}: a decoder reads {way} only.")
         found = self.hypothesis(asked)
 
         def read(model: Any) -> None:
@@ -635,7 +669,8 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             raise DataError(f"--best {asked.best}: the search found {len(found)} answer{'s' * (len(found) != 1)}.")
         ids = found[asked.best - 1].tokens
         tokens = self._named(asked.example, ids)
-        text = self.texts.target.tokenizer.join([token for token in tokens if token != END])
+        read = self.in_order_of_reading([token for token in tokens if token != END])
+        text = self.texts.target.tokenizer.join(read)
         return Found(tokens, text, {**row, "target": np.array(ids)})
 
     def _hypotheses(self, asked: Asked, row: Encoded, record: list[Tree] | None = None) -> list[Hypothesis]:
@@ -677,7 +712,14 @@ class ToSequence(Task[AnyExample, "PairBatch", Written]):
             attention = f"attention: {name_of(settings.attention)}, from the last {settings.decoder.window} tokens"
         writer = levels or [UnrolledLevel(str(settings.decoder.kind))]
         wiring = name_of(settings.wiring) if settings.decoder.kind == "rnn" else ""
-        return Anatomy([], writer, enters=", ".join(settings.conditioning), attention=attention, wiring=wiring)
+        return Anatomy(
+            [],
+            writer,
+            enters=", ".join(settings.conditioning),
+            attention=attention,
+            wiring=wiring,
+            is_turned=self.writes_backward,
+        )
 
     def extent(self, row: Encoded, output: Written) -> int:
         return max(super().extent(row, output), len(output.answers[0].tokens) if output.answers else 0)

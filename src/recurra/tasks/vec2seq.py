@@ -86,11 +86,12 @@ class Vec2Seq(ToSequence[Given]):
 
     @classmethod
     def encoding(cls, settings: Vec2SeqSettings) -> object:
-        data = settings.data
+        data, turned = settings.data, settings.model.writes_backward
         if data.image.column is None:
-            return None
+            return "turned" if turned else None
         pictures = (given.picture for given in givens(data.files("train"), data))
-        return files_mark(picture for picture in pictures if isinstance(picture, str))
+        mark = files_mark(picture for picture in pictures if isinstance(picture, str))
+        return ["turned", mark] if turned else mark
 
     @classmethod
     def prepared(cls, settings: Vec2SeqSettings) -> Self:
@@ -142,7 +143,7 @@ class Vec2Seq(ToSequence[Given]):
                 row["shape"] = np.array([1, *example.places.shape][-3:-1], np.int32)
         if example.target is not None:
             row["target"] = self.texts.target_ids(example.target)
-        return row
+        return self.in_order_of_writing(row)
 
     def batch(self, rows: Sequence[Encoded]) -> PairBatch:
         rows = Rows.of(rows)
