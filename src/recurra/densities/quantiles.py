@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,9 @@ from recurra.heads.head import readout
 
 LEVELS = tuple(step / 20 for step in range(1, 20))
 """0.05, 0.10, … 0.95."""
+
+MANY, PIECE = 1 << 20, 1 << 16
+"""So many numbers o are not made at once on the CPU, but a piece of them at a time, which its caches hold."""
 
 
 class _PinballLoss(torch.autograd.Function):
@@ -43,6 +46,56 @@ class _PinballLoss(torch.autograd.Function):
         found = later.mul_(o.sigmoid())
         found[..., 0] = first
         return found, first.neg(), None
+
+
+class _InPieces(torch.autograd.Function):
+    """The same loss of o = W h + b for many h: a few at a time, each made again for the gradient.
+
+    Tables of all o, of N values at L levels, would be written to memory and read again about fifteen times.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, levels: Tensor) -> Tensor:
+        h, x = features.flatten(0, -2), targets.flatten(0, -2)
+        costs = torch.empty_like(x)
+        for piece, (_, apart) in _pieces(h, x, weight, bias, len(levels)):
+            found = (apart @ levels).add_(apart.neg_().clamp_min_(0).sum(-1))
+            torch.mul(found, 2 / len(levels), out=costs[piece])
+        ctx.save_for_backward(features, targets, weight, bias, levels)
+        return costs.view(targets.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        features, targets, weight, bias, levels = ctx.saved_tensors
+        h, x, g = (each.flatten(0, -2) for each in (features, targets, gradient))
+        of_h, of_x = torch.empty_like(h), torch.empty_like(x)
+        of_weight, of_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        sums = torch.ones(len(levels), len(levels), dtype=h.dtype).tril_()
+        for piece, (o, apart) in _pieces(h, x, weight, bias, len(levels)):
+            slopes = ((apart < 0).to(o.dtype) - levels).mul_(g[piece].unsqueeze(-1)).mul_(2 / len(levels))
+            later = slopes @ sums  # Σ_{k ≥ i}
+            first = later[..., 0].clone()
+            of_x[piece] = first.neg()
+            later.mul_(o.sigmoid_())[..., 0] = first
+            later = later.flatten(1)
+            torch.mm(later, weight, out=of_h[piece])
+            of_weight.addmm_(later.T, h[piece])
+            of_bias.add_(later.sum(0))
+        return of_h.view(features.shape), of_x.view(targets.shape), of_weight, of_bias, None
+
+
+def _pieces(
+    h: Tensor, x: Tensor, weight: Tensor, bias: Tensor, levels: int
+) -> Iterator[tuple[slice, tuple[Tensor, Tensor]]]:
+    """For some rows at a time of features (N, F) and values (N, d): o, and how far values lie above their quantiles."""
+    rows = max(1, PIECE // len(weight))
+    for start in range(0, len(h), rows):
+        piece = slice(start, start + rows)
+        o = functional.linear(h[piece], weight, bias).unflatten(-1, (-1, levels))
+        steps = functional.softplus(o)
+        steps[..., 0] = o[..., 0]
+        yield piece, (o, x[piece].unsqueeze(-1) - steps.cumsum(-1))
 
 
 class Quantiles(Density):
@@ -91,9 +144,22 @@ class Quantiles(Density):
         return torch.cat([o[..., :1], functional.softplus(o[..., 1:])], dim=-1).cumsum(-1)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        found: Tensor
+        if self._are_many(features, targets):
+            levels = self.levels.to(targets.dtype)
+            weight, bias = self.readout.weight, self.readout.bias
+            found = _InPieces.apply(features, targets, weight, bias, levels)  # type: ignore[no-untyped-call]
+            return found
         o: Tensor = self.readout(features).unflatten(-1, (self.size, -1)).to(targets.dtype)
-        found: Tensor = _PinballLoss.apply(o, targets, self.levels.to(targets.dtype))  # type: ignore[no-untyped-call]
+        found = _PinballLoss.apply(o, targets, self.levels.to(targets.dtype))  # type: ignore[no-untyped-call]
         return found
+
+    def _are_many(self, features: Tensor, targets: Tensor) -> bool:
+        """Whether the loss is made in pieces; a GPU keeps no piece in a cache, and steps of it may be recorded."""
+        if features.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return False
+        has_one_type = features.dtype == targets.dtype == self.readout.weight.dtype
+        return has_one_type and features.dim() > 1 and targets.numel() * len(self.given_levels) > MANY
 
     def mean(self, features: Tensor) -> Tensor:
         found, levels = self.levels_of(features), self.levels.to(features.dtype)
