@@ -288,7 +288,7 @@ def test_in_pieces_no_table_of_all_quantiles_is_made(monkeypatch: pytest.MonkeyP
             made.append(found.numel() if isinstance(found, Tensor) else 0)
             return found
 
-    with Noting():
+    with Noting():  # type: ignore[no-untyped-call]
         density.costs(torch.randn(rows, 2, requires_grad=True), torch.randn(rows, 2)).sum().backward()
     assert max(made) <= 2 * rows < quantiles.PIECE * 2 < rows * 2 * 19
 

@@ -49,53 +49,58 @@ class _PinballLoss(torch.autograd.Function):
 
 
 class _InPieces(torch.autograd.Function):
-    """The same loss of o = W h + b for many h: a few at a time, each made again for the gradient.
+    """The same loss of o = W h + b for many h: a few at a time, each multiplied again for the gradient.
 
-    Tables of all o, of N values at L levels, would be written to memory and read again about fifteen times.
+    Tables of all o, of N values at L levels, would be written to memory and read again about fifteen times. Quantiles
+    ascend, so that of each value only the number n of quantiles up to it is kept:
+
+        Σ_{k ≥ i} (1{x < q_k} − u_k) = L − max(n, i − 1) − Σ_{k ≥ i} u_k
     """
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, levels: Tensor) -> Tensor:
         h, x = features.flatten(0, -2), targets.flatten(0, -2)
-        costs = torch.empty_like(x)
-        for piece, (_, apart) in _pieces(h, x, weight, bias, len(levels)):
+        costs, below = torch.empty_like(x), torch.empty_like(x)
+        for piece in _pieces(len(h), len(weight)):
+            o = _outputs(h[piece], weight, bias, levels)
+            steps = functional.softplus(o)
+            steps[..., 0] = o[..., 0]
+            apart = x[piece].unsqueeze(-1) - steps.cumsum_(-1)
+            torch.sum(apart >= 0, -1, out=below[piece])
             found = (apart @ levels).add_(apart.neg_().clamp_min_(0).sum(-1))
             torch.mul(found, 2 / len(levels), out=costs[piece])
-        ctx.save_for_backward(features, targets, weight, bias, levels)
+        ctx.save_for_backward(features, weight, bias, levels, below)
         return costs.view(targets.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        features, targets, weight, bias, levels = ctx.saved_tensors
-        h, x, g = (each.flatten(0, -2) for each in (features, targets, gradient))
-        of_h, of_x = torch.empty_like(h), torch.empty_like(x)
+        features, weight, bias, levels, below = ctx.saved_tensors
+        h, g = features.flatten(0, -2), gradient.flatten(0, -2) * (2 / len(levels))
+        of_h, of_x = torch.empty_like(h), torch.empty_like(below)
         of_weight, of_bias = torch.zeros_like(weight), torch.zeros_like(bias)
-        sums = torch.ones(len(levels), len(levels), dtype=h.dtype).tril_()
-        for piece, (o, apart) in _pieces(h, x, weight, bias, len(levels)):
-            slopes = ((apart < 0).to(o.dtype) - levels).mul_(g[piece].unsqueeze(-1)).mul_(2 / len(levels))
-            later = slopes @ sums  # Σ_{k ≥ i}
-            first = later[..., 0].clone()
-            of_x[piece] = first.neg()
-            later.mul_(o.sigmoid_())[..., 0] = first
+        number = torch.arange(len(levels), dtype=h.dtype)
+        rest = len(levels) - levels.flip(0).cumsum(0).flip(0)
+        for piece in _pieces(len(h), len(weight)):
+            later = (rest - torch.maximum(number, below[piece].unsqueeze(-1))).mul_(g[piece].unsqueeze(-1))
+            torch.neg(first := later[..., 0].clone(), out=of_x[piece])
+            later.mul_(_outputs(h[piece], weight, bias, levels).sigmoid_())[..., 0] = first
             later = later.flatten(1)
             torch.mm(later, weight, out=of_h[piece])
             of_weight.addmm_(later.T, h[piece])
             of_bias.add_(later.sum(0))
-        return of_h.view(features.shape), of_x.view(targets.shape), of_weight, of_bias, None
+        return of_h.view(features.shape), of_x.view(gradient.shape), of_weight, of_bias, None
 
 
-def _pieces(
-    h: Tensor, x: Tensor, weight: Tensor, bias: Tensor, levels: int
-) -> Iterator[tuple[slice, tuple[Tensor, Tensor]]]:
-    """For some rows at a time of features (N, F) and values (N, d): o, and how far values lie above their quantiles."""
-    rows = max(1, PIECE // len(weight))
-    for start in range(0, len(h), rows):
-        piece = slice(start, start + rows)
-        o = functional.linear(h[piece], weight, bias).unflatten(-1, (-1, levels))
-        steps = functional.softplus(o)
-        steps[..., 0] = o[..., 0]
-        yield piece, (o, x[piece].unsqueeze(-1) - steps.cumsum(-1))
+def _pieces(rows: int, numbers: int) -> Iterator[slice]:
+    """Rows of so many numbers each that are worked on together."""
+    some = max(1, PIECE // numbers)
+    return (slice(start, start + some) for start in range(0, rows, some))
+
+
+def _outputs(h: Tensor, weight: Tensor, bias: Tensor, levels: Tensor) -> Tensor:
+    """(N, d, L): o of features (N, F)."""
+    return functional.linear(h, weight, bias).unflatten(-1, (-1, len(levels)))
 
 
 class Quantiles(Density):
