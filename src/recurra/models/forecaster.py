@@ -43,7 +43,7 @@ class Said(NamedTuple):
         """The forecast of each row, with its paths (n, h, d) if some were drawn."""
         log_p = self.log_p.sum(1)
         values, means, scores = (each.cpu().double().numpy() for each in (self.values, self.means, log_p))
-        fan = None if self.fan is None else self.fan.cpu().numpy()
+        fan = None if self.fan is None else self.fan.cpu().double().numpy()
         return [
             Forecast(
                 values[row],
@@ -322,9 +322,9 @@ class Forecaster(nn.Module):
         return coming.future[:, places.clamp_max(coming.future.shape[1] - 1)]
 
     def quantiles(self, features: Tensor, base: Tensor) -> Tensor:
-        """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
+        """(N, h, L, d): the quantiles at LEVELS of the steps ahead."""
         found: Tensor = self.density.quantiles(features, LEVELS) + base.unsqueeze(2)
-        return found.double()
+        return found
 
     def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.

@@ -118,10 +118,25 @@ def review(
             distance[:first] = np.nan
             each = each._replace(crps=distance)
         if shares is not None or (model.direct is not None and quantiles):
-            fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), model.size)
-            each = each._replace(fan=fan.cpu().double().numpy())
+            each = each._replace(fan=_joined(fans[row], (horizon, len(LEVELS), model.size)))
         found.append(each)
     return found
+
+
+def _joined(parts: list[Tensor], sizes: tuple[int, ...]) -> NDArray[np.floating]:
+    """Fans (O_i, h, L, d) one after the other, in their own precision; the list is emptied: each is held once."""
+    found: NDArray[np.floating] = np.empty((sum(map(len, parts)), *sizes), _numbers_of(parts))
+    first = 0
+    while parts:
+        part = parts.pop(0)
+        found[first : first + len(part)] = part.cpu().numpy()
+        first += len(part)
+    return found
+
+
+def _numbers_of(parts: list[Tensor]) -> type[np.floating]:
+    """The precision that holds all that is said there."""
+    return np.float32 if parts and all(part.dtype == torch.float32 for part in parts) else np.float64
 
 
 @torch.no_grad()
