@@ -150,7 +150,10 @@ def test_after_a_capture_that_failed_earlier_graphs_are_replayed_and_torch_draws
 def test_what_a_plan_or_a_report_is_made_of_is_not_drawn_from_the_numbers_of_a_training(engine: str) -> None:
     found: list[Tensor] = []
     for _ in range(2):  # only the first makes a plan
-        rnn = Recurrent({"name": "lstm", "weight_drop": 0.5}, 19, 43 + len(engine), engine=engine).cuda()
+        rnn = Recurrent(
+            {"name": "lstm", "wrap": [{"name": "weight_drop", "rate": 0.5}]}, 19, 40 + len(engine), engine=engine
+        )
+        rnn.cuda()
         for parameter in rnn.parameters():
             torch.nn.init.constant_(parameter, 0.01)
         torch.cuda.manual_seed(7)
