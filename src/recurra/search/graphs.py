@@ -236,7 +236,7 @@ class Track(Generic[State, Given]):
         if self._room is None:
             return found.cpu().numpy()
         if self._room.alive is None:
-            self._room.alive = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+            self._room.alive = torch.empty(found.shape, dtype=found.dtype, device="cpu", pin_memory=True)
         self._room.alive.copy_(found, non_blocking=True)
         arrived = torch.cuda.Event()
         arrived.record()
