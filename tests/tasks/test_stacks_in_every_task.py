@@ -15,13 +15,8 @@ from recurra.tasks.task import START
 from recurra.training.preparation import prepared
 from tests.tasks.contracts import CASES, SMALL
 
-OWN = [case for case in CASES.values() if ":" not in case.task and "pairing" not in str(case.settings)]
-"""A case for each task of the house; what reads two texts together has no stack of layers, but a pairing."""
-
-NAMES = [
-    case.task if number == 0 or OWN[number - 1].task != case.task else f"{case.task} 2"
-    for number, case in enumerate(OWN)
-]
+OWN = [case for case in CASES.values() if ":" not in case.task]
+NAMES = [name for name, case in CASES.items() if case in OWN]
 
 TWO = ["model.layers=2", "model.dropout=0"]
 WAYS = ["mix=concat", "mix=mean", "mix=learned", "skip=residual", "skip=highway", "direction=backward"]

@@ -138,6 +138,15 @@ def test_points_are_where_the_axes_say() -> None:
     assert found[1][1] == pytest.approx((heights["0"] + heights["100"]) / 2)
 
 
+@pytest.mark.parametrize("values", [[435.0, 435.0], [0.0, 97.0], [1.0, 2.5], [0.13, 0.16]])
+@pytest.mark.parametrize("height", [80.0, 110.0, 220.0])
+def test_numbers_beside_an_axis_have_room(values: list[float], height: float) -> None:
+    scene = Lines([Panel("predictions", [Curve("", values, [1, 2])], height)]).scene()
+    at = sorted(shape.y for shape in scene.shapes if isinstance(shape, Label) and shape.anchor == "end")
+    assert len(at) >= 1
+    assert all(below - above >= 12 for above, below in itertools.pairwise(at))
+
+
 def test_steps_may_have_names_and_bars_have_numbers() -> None:
     view = Lines(
         [Panel("bleu", [Curve("a", [3.0, 1.0], dots=True)]), Panel("items", [Curve("n", [180, 1190])], bars=True)],

@@ -311,7 +311,7 @@ class _Panel:
         right = _LEFT + self.across.pixels
         yield from self.legend
         if not self.panel.bars:
-            for tick, text in self.up.ticks(max(4, int(self.up.pixels / 28))):
+            for tick, text in self.up.ticks(max(3, int(self.up.pixels / 28))):
                 y = self.bottom - self.up.place(tick)
                 yield Path([(_LEFT, y), (right, y)], "grid", 1)
                 yield Label(minus(text), _LEFT - 8, y + 4, "end", _SIZE)
