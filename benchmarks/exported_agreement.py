@@ -2,10 +2,11 @@
 
     python benchmarks/exported_agreement.py [MODEL …] [--steps 150] [--count 500] [--by c]
 
-For each task, and for other kinds of models of pairs (one that points at the nouns of a sentence among them), a small model is trained for a few updates on data of
-$RECURRA_DATA (../shared/data), exported, and asked the first inputs of the test set, as its run is. A language model is
-asked for the probability of each line; its answer, the rounded score, counts as equal where the scores are at most 1e-5
-apart, relative to their size. So does a forecast, of 24 hours after 96, where each of its numbers is.
+For each task, and for other kinds of models of pairs (one that points at the nouns of a sentence among them), a small
+model is trained for a few updates on data of $RECURRA_DATA (../shared/data), exported, and asked the first inputs of
+the test set, as its run is. A language model is asked for the probability of each line; its answer, the rounded score,
+counts as equal where the scores are at most 1e-5 apart, relative to their size. So does a forecast, of 24 hours after
+96, where each of its numbers is.
 """
 
 from __future__ import annotations

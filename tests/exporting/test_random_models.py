@@ -47,7 +47,7 @@ def agrees(file: Path, family: Family, asked: Mapping[str, Any], seed: int, *by:
     except ConfigError:
         reject()
     examples = list(
-        kind.questions(file, []) if family.data == "table" else kind.questions(None, questions(family.data))
+        kind.questions(file, []) if family.data in ("table", "counts") else kind.questions(None, questions(family.data))
     )
     assert_agrees(kind, model, examples, by=by, folder=file.parent / "onnx", tolerance=1e-4)
 

@@ -45,6 +45,10 @@ class NegativeBinomial(Counting):
         mean, log_shape = self.readout(h).double().chunk(2, dim=-1)
         return self.mean_of(mean, start, unit), log_shape.clamp(-WIDEST, WIDEST).exp()
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        mean, shape = self.parts(features)
+        return {"rate": mean / self.parted(features)[2], "shape": shape}
+
     def spread(self, *parts: Tensor) -> Tensor:
         m, r = parts
         return (m + m.square() / r).sqrt()

@@ -73,6 +73,10 @@ class StudentT(Density):
     def best(self, features: Tensor) -> Tensor:
         return self.mean(features)
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        _, log_square, nu = self.parts(features)
+        return {"log_square": log_square, "freedom": nu}
+
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         mean, log_square, nu = self.parts(features)
         return mean + (0.5 * log_square).exp() * quantile_at(open_share(share), nu).to(mean.dtype)
