@@ -221,9 +221,10 @@ def test_quantiles_of_a_fan_are_scored_a_piece_at_a_time_and_to_the_same_bit(mon
         one = counted([example], [given])
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        found.append((most, one.scores().values, one.tables["by step of the horizon"](one)))
+        scores = one.scores()
+        found.append((most, scores.values, scores.tables["by step of the horizon"]))
     (much, *whole), (little, *pieces) = found
     assert repr(pieces) == repr(whole)
-    assert whole[0]["interval_coverage"] > 0
+    assert found[0][1]["interval_coverage"] > 0
     in_double = 2 * given.fan.nbytes
     assert little < in_double < 3 * in_double < much

@@ -75,7 +75,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("has_own_values", [False, True], ids=["forced", "drawn"])
 def test_a_broken_recursive_run_ends_as_the_whole_one_does_bit_for_bit(tmp_path: Path, has_own_values: bool) -> None:
     train = table(tmp_path / "train.csv", LENGTHS)
-    valid = table(tmp_path / "valid.csv", {name: 24 for name in LENGTHS})
+    valid = table(tmp_path / "valid.csv", dict.fromkeys(LENGTHS, 24))
     settings = {**SETTINGS, **WAYS["recursive"], "model.dropout": 0.3, "evaluation.stride": 9, "data.train": train}
     settings |= {"data.valid": valid, "training.batch_size": 3, "training.steps": 4}
     if has_own_values:  # counts that are drawn are read in training
