@@ -74,7 +74,8 @@ trackers-test: $(INSTALLED_TRACKERS)
 	$(TEST_ENV) .venv-trackers/bin/pytest --timeout 300 --durations 5 tests/training/test_notebook.py -k 'mlflow or wandb'
 
 # Every test that needs a GPU, and those of what runs on one: in one call, for a GPU costs by the minute. An environment that
-# has torch already is used by GPU_PYTHON=python, with pytest, pytest-xdist, pytest-timeout and hypothesis in it.
+# has torch already is used by GPU_PYTHON=python, with pytest, pytest-xdist, pytest-timeout and hypothesis in it. The path of
+# the sources is absolute, since some tests start processes in other folders.
 GPU_PYTHON ?= $(BIN)/python
 GPU_TESTS := tests/engines/test_on_gpu.py tests/wirings/test_fused_on_gpu.py tests/training/test_replaying_on_gpu.py \
   tests/reports/test_speed_on_gpu.py tests/test_training_on_gpu.py tests/training/test_waiting.py tests/engines/test_precision.py \
@@ -85,7 +86,7 @@ ifeq ($(GPU_PYTHON),$(BIN)/python)
 gpu-test: $(INSTALLED_DEV)
 endif
 gpu-test:
-	$(TEST_ENV) PYTHONPATH=src $(GPU_PYTHON) -m pytest -n $(WORKERS) --timeout 300 --durations 20 $(GPU_TESTS)
+	$(TEST_ENV) PYTHONPATH=$(CURDIR)/src $(GPU_PYTHON) -m pytest -n $(WORKERS) --timeout 300 --durations 20 $(GPU_TESTS)
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)

@@ -70,10 +70,10 @@ def own_gpu(wanted: str, rank: int, processes: int) -> str:
             f"which each takes one, or 'cpu'.",
             ("training", "device"),
         )
-    if torch.cuda.is_available() and torch.cuda.device_count() < processes:
+    if torch.cuda.is_available() and (found := torch.cuda.device_count()) < processes:
+        few = "there is 1 here: train in one process" if found == 1 else f"there are {found} here: train in as many"
         raise SettingError(
-            f"{processes} processes need a GPU each, but there are {torch.cuda.device_count()} here: train "
-            f"in as many processes, or with --device cpu.",
+            f"{processes} processes need a GPU each, but {few}, or with training.device = 'cpu' (--device cpu).",
             ("training", "device"),
         )
     return f"cuda:{rank}"
