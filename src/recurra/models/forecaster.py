@@ -24,7 +24,7 @@ from recurra.models.forcing import ALWAYS, Coins, Forced
 from recurra.models.forecast import Forecast
 from recurra.models.series_batch import ForecasterBatch
 from recurra.named import built
-from recurra.padding import Padded, beside
+from recurra.padding import Padded, beside, lengthened
 from recurra.recording import both
 from recurra.settings import Part, SettingError, about, name_of
 from recurra.stacks.recurrent import Recurrent, States
@@ -322,9 +322,9 @@ class Forecaster(nn.Module):
         return coming.future[:, places.clamp_max(coming.future.shape[1] - 1)]
 
     def quantiles(self, features: Tensor, base: Tensor) -> Tensor:
-        """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
+        """(N, h, L, d): the quantiles at LEVELS of the steps ahead."""
         found: Tensor = self.density.quantiles(features, LEVELS) + base.unsqueeze(2)
-        return found.double()
+        return lengthened(found)
 
     def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.

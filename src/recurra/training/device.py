@@ -9,6 +9,7 @@ import torch
 
 from recurra.config import Training
 from recurra.errors import ConfigError
+from recurra.padding import longest
 from recurra.products.triton_here import why_no_kernels
 from recurra.settings import SettingError, about
 from recurra.training.processes import Processes
@@ -57,6 +58,12 @@ def device_of(training: Training, processes: Processes | None = None) -> torch.d
     if training.precision == "float16" and device.type != "cuda":
         raise SettingError(
             "training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.",
+            ("training", "precision"),
+        )
+    if training.precision == "float64" and longest(device) != torch.float64:
+        raise SettingError(
+            f"training.precision = 'float64' needs a device that has float64, and {device.type} has not: use "
+            f"'float32', or training.device = 'cpu'.",
             ("training", "precision"),
         )
     return device
