@@ -27,7 +27,7 @@ from recurra.tasks.task import START, Loss, Moment
 from recurra.training import launching, several_processes
 from recurra.training.device import own_gpu
 from recurra.training.launching import Place, place_of_this_process
-from recurra.training.log import EventLine, TrainLine, read_log
+from recurra.training.log import EventLine, TrainLine, ValidLine, read_log
 from recurra.training.position import position_of
 from recurra.training.progress import Silent
 from recurra.training.trainer import Trainer
@@ -707,7 +707,7 @@ def test_one_process_of_torchrun_has_the_losses_of_one_without(device: str, mode
     (tmp_path / "among_itself.py").write_text(AMONG_ITSELF)
     sets = [f"model.{each}" for each in (*model, "dropout=0", "word_dropout=0")]
     sets += ["training.precision=float64", "training.replay=false", "training.batch_size=4", "training.steps=12"]
-    sets += ["data.cache=false", f"training.device={device}"]
+    sets += ["training.validate=4", "data.cache=false", f"training.device={device}"]
     typed = ["train", "classification", "--train", "train.tsv", "--valid", "train.tsv"]
     typed += [word for each in sets for word in ("--set", each)]
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "1", "among_itself.py"]
@@ -726,11 +726,13 @@ def test_one_process_of_torchrun_has_the_losses_of_one_without(device: str, mode
     one, other = weights(tmp_path / "among_itself"), weights(tmp_path / "alone")
     assert one.keys() == other.keys()
     assert all(torch.allclose(one[name], other[name], rtol=0, atol=1e-9) for name in one)
-    losses = [
-        {line.step: line.loss for line in read_log(tmp_path / folder / "metrics.jsonl") if isinstance(line, TrainLine)}
+    scores = [
+        [line.scores for line in read_log(tmp_path / folder / "metrics.jsonl") if isinstance(line, ValidLine)]
         for folder in ("among_itself", "alone")
     ]
-    assert losses[0][12] == pytest.approx(losses[1][12], abs=1e-9)
+    assert len(scores[0]) == len(scores[1]) == 3
+    for mine, theirs in zip(*scores, strict=True):
+        assert {**mine, "seconds": 0} == pytest.approx({**theirs, "seconds": 0}, abs=1e-9)
 
 
 @pytest.mark.parametrize(
