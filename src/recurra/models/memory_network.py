@@ -108,20 +108,20 @@ class MemoryNetwork(nn.Module):
 
     def _vectors(self, words: Tensor, widths: Tensor, question: Padded) -> tuple[list[Tensor], list[Tensor]]:
         """For each table the vectors of the sentences, (B, N, d), and of the question, (B, d)."""
-        length = beside(question.lengths, question.values)
         if self.reader is None:
-            return self._summed(words, widths), self._summed(question.values, length)
+            return self._summed(words, widths), self._summed(question.values, question.lengths)
         # Sentences and question are read together, as rows of one batch: (B, N + 1, J).
         longest = max(words.shape[-1], question.values.shape[-1])
         texts = [functional.pad(each, (0, longest - each.shape[-1])) for each in (words, question.values.unsqueeze(1))]
-        read = self.read(torch.cat(texts, 1), torch.cat([widths, length.unsqueeze(1)], 1))
+        lengths = torch.cat([widths.cpu(), question.lengths.unsqueeze(1)], 1)  # which a reader has on the CPU
+        read = self.read(torch.cat(texts, 1), lengths)
         found = [read @ table for table in self.tables]
         return [each[:, :-1] for each in found], [each[:, -1] for each in found]
 
     def _summed(self, words: Tensor, widths: Tensor) -> list[Tensor]:
         """Σ_j l_j ∘ A x_j for each table A: words (…, J) to (…, d)."""
         side_by_side = self.tables.transpose(0, 1).flatten(1)  # (V, tables · d): one look-up for all
-        vectors = functional.embedding(words, side_by_side)
+        vectors, widths = functional.embedding(words, side_by_side), beside(widths, words)
         if self.settings.sentence == "bag":
             is_word = torch.arange(words.shape[-1], device=words.device) < widths.unsqueeze(-1)
             return list(weighted(is_word, vectors).chunk(len(self.tables), -1))
@@ -134,7 +134,7 @@ class MemoryNetwork(nn.Module):
         assert self.reader is not None
         assert self.embedding is not None
         words = words if words.shape[-1] else functional.pad(words, (0, 1))
-        sentences = Padded(functional.embedding(words.flatten(0, -2), self.embedding), widths.flatten().cpu())
+        sentences = Padded(functional.embedding(words.flatten(0, -2), self.embedding), widths.flatten())
         outputs, states = self.reader(sentences)
         if self.settings.mix == "last" and self.settings.skip == "none":
             found: Tensor = states[-1][0][0]
@@ -143,7 +143,8 @@ class MemoryNetwork(nn.Module):
         else:
             rows = torch.arange(len(sentences.lengths), device=words.device)
             found = outputs.values[rows, beside(sentences.lengths - 1, outputs.values).clamp_min(0)]
-        return (found * (widths.flatten() > 0).unsqueeze(-1)).unflatten(0, words.shape[:-1])
+        is_there = beside(sentences.lengths, found) > 0
+        return (found * is_there.unsqueeze(-1)).unflatten(0, words.shape[:-1])
 
     def loss(self, batch: StoryBatch) -> tuple[Tensor, int]:
         """The summed loss, and of how many answers."""
