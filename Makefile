@@ -15,6 +15,7 @@ INSTALLED_SITE := .venv-site/installed-$(shell cat pyproject.toml constraints.tx
 INSTALLED_TRITON := .venv-triton/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 INSTALLED_RAY := .venv-ray/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 INSTALLED_TRACKERS := .venv-trackers/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+INSTALLED_NOTEBOOK := .venv-notebook/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 # Tests run in parallel workers with one torch thread each. Byte code is kept, also where the environment forbids it: each
 # worker would rewrite the assertions of all files anew, and each of the processes that tests start would compile recurra.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
@@ -22,7 +23,7 @@ WORKERS ?= 2
 # The browser in which the page is tried; the variable CHROMIUM of the environment names another.
 CHROMIUM_FOUND := command -v "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test page-test lint bench slow-test triton-test gpu-test ray-test trackers-test lowest-test journeys docs site \
+.PHONY: demo test page-test lint bench slow-test triton-test gpu-test ray-test trackers-test notebook-test lowest-test journeys docs site \
   hashes wheels release-check tag clean
 
 demo: $(INSTALLED)
@@ -73,19 +74,25 @@ trackers-test: $(INSTALLED_TRACKERS)
 	.venv-trackers/bin/python -c 'import mlflow, wandb'
 	$(TEST_ENV) .venv-trackers/bin/pytest --timeout 300 --durations 5 tests/training/test_notebook.py -k 'mlflow or wandb'
 
+# Pages of the documentation as notebooks, from start to end in a kernel of Jupyter, in an environment of their own.
+notebook-test: $(INSTALLED_NOTEBOOK)
+	.venv-notebook/bin/python -c 'import ipykernel, narwhals, nbclient, pandas, sklearn'
+	$(TEST_ENV) .venv-notebook/bin/pytest --timeout 600 --durations 5 tests/test_site.py -k 'notebook_of_a_page'
+
 # Every test that needs a GPU, and those of what runs on one: in one call, for a GPU costs by the minute. An environment that
-# has torch already is used by GPU_PYTHON=python, with pytest, pytest-xdist, pytest-timeout and hypothesis in it.
+# has torch already is used by GPU_PYTHON=python, with pytest, pytest-xdist, pytest-timeout and hypothesis in it. The path of
+# the sources is absolute, since some tests start processes in other folders.
 GPU_PYTHON ?= $(BIN)/python
 GPU_TESTS := tests/engines/test_on_gpu.py tests/wirings/test_fused_on_gpu.py tests/training/test_replaying_on_gpu.py \
   tests/reports/test_speed_on_gpu.py tests/test_training_on_gpu.py tests/training/test_waiting.py tests/engines/test_precision.py \
   tests/heads/test_contract.py tests/search/test_beam.py tests/search/test_triton_kernels.py tests/models/test_searching_on_device.py \
   tests/models/test_searching_by_kernels.py tests/models/test_ctc.py tests/products/test_cross_entropy.py \
-  tests/generation/test_continuing.py tests/stacks/test_recurrent.py tests/training/test_processes.py
+  tests/generation/test_continuing.py tests/tasks/test_every_task_on_gpu.py tests/stacks/test_recurrent.py tests/training/test_processes.py
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 gpu-test: $(INSTALLED_DEV)
 endif
 gpu-test:
-	$(TEST_ENV) PYTHONPATH=src $(GPU_PYTHON) -m pytest -n $(WORKERS) --timeout 300 --durations 20 $(GPU_TESTS)
+	$(TEST_ENV) PYTHONPATH=$(CURDIR)/src $(GPU_PYTHON) -m pytest -n $(WORKERS) --timeout 300 --durations 20 $(GPU_TESTS)
 
 # The tests with the lowest versions of all dependencies, in an environment of their own; the linters need later ones.
 lowest-test: $(INSTALLED_LOWEST)
@@ -145,7 +152,7 @@ define write_hashes
 endef
 
 clean:
-	rm -rf .venv .venv-lowest .venv-triton .venv-ray .venv-trackers .venv-site .venv-hashes site
+	rm -rf .venv .venv-lowest .venv-triton .venv-ray .venv-trackers .venv-notebook .venv-site .venv-hashes site
 
 $(INSTALLED):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -199,4 +206,12 @@ $(INSTALLED_TRACKERS):
 	.venv-trackers/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	.venv-trackers/bin/pip install --quiet --disable-pip-version-check \
 	  pytest pytest-timeout hypothesis --editable '.[mlflow,wandb]'
+	touch $@
+
+$(INSTALLED_NOTEBOOK):
+	rm -rf .venv-notebook
+	$(PYTHON) -m venv .venv-notebook
+	.venv-notebook/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	.venv-notebook/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  nbclient ipykernel pandas pytest pytest-timeout hypothesis --editable '.[plot,serve,frames,sklearn]'
 	touch $@

@@ -2,10 +2,11 @@
 
     python benchmarks/exported_agreement.py [MODEL …] [--steps 150] [--count 500] [--by c]
 
-For each task, and for other kinds of models of pairs, a small model is trained for a few updates on data of
-$RECURRA_DATA (../shared/data), exported, and asked the first inputs of the test set, as its run is. A language model is
-asked for the probability of each line; its answer, the rounded score, counts as equal where the scores are at most 1e-5
-apart, relative to their size. So does a forecast, of 24 hours after 96, where each of its numbers is.
+For each task, and for other kinds of models of pairs (one that points at the nouns of a sentence among them), a small
+model is trained for a few updates on data of $RECURRA_DATA (../shared/data), exported, and asked the first inputs of
+the test set, as its run is. A language model is asked for the probability of each line; its answer, the rounded score,
+counts as equal where the scores are at most 1e-5 apart, relative to their size. So does a forecast, of 24 hours after
+96, where each of its numbers is.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "ctc": ("seq2seq", {**SMALL, "decoder": {"kind": "ctc", "expand": 2}}),
     "transformer": ("seq2seq", {**SMALL, "encoder": TRANSFORMER, "decoder": TRANSFORMER}),
     "copy": ("seq2seq", {**SMALL, "copy": True}),
+    "pointer": ("seq2seq", {**SMALL, "pointer": "additive"}),
 }
 """Their tasks and settings of [model]."""
 
@@ -65,14 +67,34 @@ def sentences(path: Path, count: int) -> Iterator[list[str]]:
             words = []
 
 
+def nouns(path: Path) -> Iterator[tuple[str, str]]:
+    """The words of each sentence of a CoNLL-U file that has nouns, and the numbers of these words."""
+    words: list[tuple[str, bool]] = []
+    for line in lines(path, 100_000):
+        fields = line.split("\t")
+        if fields[0].isdigit():
+            words.append((fields[1].replace(" ", "_"), fields[3] == "NOUN"))
+        elif not line:
+            places = [str(place) for place, (_, is_noun) in enumerate(words, 1) if is_noun]
+            if places:
+                yield " ".join(word for word, _ in words), " ".join(places)
+            words = []
+
+
 def stories(folder: Path, which: str, out: Path) -> Path:
     """A file of bAbI without gzip, as the reader of stories takes it."""
     out.write_bytes(b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob(f"qa[16]_*_{which}*"))))
     return out
 
 
-def given(task: str, count: int, folder: Path) -> tuple[Path, list[Any]]:
-    """The file to train on, and inputs to ask."""
+def given(name: str, count: int, folder: Path) -> tuple[Path, list[Any]]:
+    """The file to train a model on, and inputs to ask."""
+    task = MODELS[name][0]
+    if name == "pointer":
+        here, train = DATA / "ud_english_ewt", folder / "nouns.tsv"
+        pairs = nouns(here / "en_ewt-ud-dev.conllu.gz")
+        train.write_text("".join(f"{text}\t{places}\n" for text, places in pairs), "utf-8")
+        return train, [text for text, _ in nouns(here / "en_ewt-ud-test.conllu.gz")][:count]
     if task == "tagging":
         here = DATA / "ud_english_ewt"
         train = folder / "train.conllu"
@@ -124,11 +146,13 @@ def are_equal(task: str, found: Prediction, right: Prediction) -> bool:
 def compared(name: str, steps: int, count: int, by: Any, folder: Path) -> str:
     began = time.time()
     task, model = MODELS[name]
-    train, asked = given(task, count, folder)
+    train, asked = given(name, count, folder)
     settings: dict[str, Any] = {"model": model, "data": {"cache": False}}
     settings["training"] = {"steps": steps, "validate": steps}
     if task == "forecasting":
         settings["decoding"] = {"horizon": AHEAD}
+    if name == "pointer":
+        settings["data"]["source"] = {"tokens": "words"}
     run = recurra.train(task, train=str(train), out=folder / "run", settings=settings)
     report = recurra.export(folder / "run", folder / "exported")
     right = run.predict(asked)

@@ -1,13 +1,18 @@
-"""Programs in processes of their own, forked from one that has imported torch: none waits for that import."""
+"""Programs in processes of their own, forked from one that has imported torch: none waits for that import.
+
+They are not forked from the process of the tests, where torch may have computed gradients already: where there is a
+GPU, that starts threads, and autograd refuses to work in a process forked afterwards.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,11 +53,17 @@ class Forks:
 
 
 @contextmanager
-def forks(folder: Path) -> Iterator[Forks]:
-    """What starts processes, as long as the block lasts; what they write is kept in the folder."""
+def forks(
+    folder: Path, *, imports: Sequence[str] = ("recurra.stacks.recurrent",), more: Mapping[str, str] | None = None
+) -> Iterator[Forks]:
+    """What starts processes, as long as the block lasts; what they write is kept in the folder.
+
+    `imports` are the modules that all of them have imported, `more` is what their environment has beside that of here.
+    """
     paths = [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-m", __name__, str(folder)]
+    environment |= more or {}
+    command = [sys.executable, "-m", __name__, str(folder), *imports]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder
     ) as process:
@@ -61,11 +72,10 @@ def forks(folder: Path) -> Iterator[Forks]:
         process.stdin.close()
 
 
-def serve(folder: Path) -> None:
+def serve(folder: Path, imports: Sequence[str]) -> None:
     """Forks as it is told on standard input, line by line."""
-
-    import recurra.stacks.recurrent  # noqa: F401
-
+    for name in imports:
+        importlib.import_module(name)
     for line in sys.stdin:
         asked = json.loads(line)
         if "number" in asked:
@@ -94,4 +104,4 @@ def live(folder: Path, code: str, environment: Mapping[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), sys.argv[2:])

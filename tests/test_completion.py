@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import select
@@ -31,16 +32,26 @@ echo "${COMPREPLY[*]}"
 STARTED = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--private", "-i"],
 }
-PLACE = {"bash": "completions/recurra", "zsh": "functions/_recurra"}
+PLACE = {
+    "bash": "completions/recurra",
+    "zsh": "functions/_recurra",
+    "fish": ".config/fish/completions/recurra.fish",
+}
 """Where each shell looks for the script."""
 
 BEFORE = {
     "bash": "bind 'set bell-style none'; source completions/recurra",
     "zsh": "fpath=($PWD/functions $fpath); autoload -Uz compinit; compinit -u -D; unsetopt BEEP; "
     "zstyle ':completion:*' insert-tab false",
+    "fish": "set -g fish_greeting; function fish_prompt; end; set -g fish_autosuggestion_enabled 0",
 }
 """What a shell does first: no bells, and in zsh tabs complete also where more was typed behind them already."""
+
+SHOWS = "recurra() { printf 'given'; printf '<%s>' \"$@\"; printf '\\n'; }"
+SHOWS_IN_FISH = "function recurra; printf 'given'; printf '<%s>' $argv; printf '\\n'; end"
+"""A command of this name that shows what it was given."""
 
 
 class Typed:
@@ -48,14 +59,23 @@ class Typed:
 
     def __init__(self, shell: str, folder: Path) -> None:
         # On macOS and Windows there may be neither; there the fixture has skipped before.
+        import fcntl
         import pty
+        import termios
 
         self.terminal, inside = pty.openpty()
         environment = {"PATH": os.environ["PATH"], "TERM": "dumb", "PS1": "", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
         ends: Any = {"stdin": inside, "stdout": inside, "stderr": inside}
-        self.process = subprocess.Popen(STARTED[shell], cwd=folder, env=environment, start_new_session=True, **ends)
+        self.process = subprocess.Popen(
+            STARTED[shell],
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # without a terminal of its own, fish ends
+            **ends,
+        )
         os.close(inside)
-        self.type("recurra() { printf 'given'; printf '<%s>' \"$@\"; printf '\\n'; }\n")
+        self.type(f"{SHOWS_IN_FISH if shell == 'fish' else SHOWS}\n")
         self.type(f"{BEFORE[shell]}\nprintf 'rea''dy\\n'\n")
         self.until("ready\\r?\\n")
 
@@ -77,6 +97,7 @@ class Typed:
         os.close(self.terminal)
 
 
+@functools.cache
 def printed(shell: str) -> str:
     """What `recurra --print-completion SHELL` prints."""
     command = [sys.executable, "-c", "import sys; from recurra.cli import main; sys.exit(main())"]
@@ -96,7 +117,7 @@ def typed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     (folder / "pairs.tsv").touch()
     (folder / "runs").mkdir()
     script = folder / PLACE[request.param]
-    script.parent.mkdir()
+    script.parent.mkdir(parents=True)
     script.write_text(printed(request.param))
     shell = Typed(request.param, folder)
     yield shell
@@ -111,6 +132,9 @@ def typed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         ("recurra train tagging --set model.hid\t8 --train pai\t\n",
          "<train><tagging><--set><model.hidden=8><--train><pairs.tsv>"),
         ("recurra unpa\tpai\t\n", "<unpack><pairs.tsv>"),
+        ("recurra train tagg\t--dr\t\n", "<train><tagging><--dry-run>"),
+        ("recurra train pai\t--dr\t\n", "<train><pairs.tsv><--dry-run>"),
+        ("recurra evaluate runs pai\t\n", "<evaluate><runs><pairs.tsv>"),
     ],
 )  # fmt: skip
 def test_a_value_is_typed_right_after_a_setting_and_a_blank_follows_anything_else(
@@ -131,31 +155,41 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("tr", "train"),
-        ("train ta", "tagging"),
-        ("train tagging --dr", "--dry-run"),
-        ("train tagging --set model.hid", "model.hidden="),
-        ("train tagging --train pai", "pairs.tsv"),
-        ("evaluate run", "runs"),
-        ("predict runs --set decoding.temp", "decoding.temperature="),
-        ("export runs out --to o", "onnx"),
-        ("config lang", "language_model"),
-        ("sw", "sweep"),
-        ("sweep pai", "pairs.tsv"),
-        ("sweep sweep.toml --set training.learning_r", "training.learning_rate="),
-        ("pack run", "runs"),
-        ("unpack pai", "pairs.tsv"),
-        ("pull owner/name run", "runs"),
-    ],
-)
+OFFERS = [
+    ("tr", "train"),
+    ("train ta", "tagging"),
+    ("train tagging --dr", "--dry-run"),
+    ("train tagging --set model.hid", "model.hidden="),
+    ("train tagging --train pai", "pairs.tsv"),
+    ("evaluate run", "runs"),
+    ("predict runs --set decoding.temp", "decoding.temperature="),
+    ("export runs out --to o", "onnx"),
+    ("config lang", "language_model"),
+    ("sw", "sweep"),
+    ("sweep pai", "pairs.tsv"),
+    ("sweep sweep.toml --set training.learning_r", "training.learning_rate="),
+    ("pack run", "runs"),
+    ("unpack pai", "pairs.tsv"),
+    ("pull owner/name run", "runs"),
+]
+
+
+@pytest.mark.parametrize(("typed", "offered"), OFFERS)
 def test_bash_offers(script: Path, typed: str, offered: str) -> None:
     found = subprocess.run(
         ["bash", "-c", OFFERED, "bash", "recurra", *typed.split()], cwd=script, capture_output=True, text=True
     )
     assert found.stdout.strip() == offered, found.stderr
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(("typed", "offered"), [*OFFERS, ("train pai", "pairs.tsv")])
+def test_fish_offers(script: Path, typed: str, offered: str) -> None:
+    (script / "recurra.fish").write_text(printed("fish"))
+    offers = f"source recurra.fish; complete -C 'recurra {typed}'"
+    found = subprocess.run(["fish", "--no-config", "-c", offers], cwd=script, capture_output=True, text=True)
+    words = [line.partition("\t")[0].removesuffix("/") for line in found.stdout.splitlines()]
+    assert words == [offered], found.stderr
 
 
 def test_every_task_of_the_house_is_offered() -> None:

@@ -1,17 +1,19 @@
 """What kernels launch, captured as a CUDA graph, and torch as it was before where that fails.
 
-When a capture fails at its end, because something in it waited for the GPU or memory was short, torch leaves two things
-behind. Its allocator goes on recording: it frees no cached memory, refuses the pool, and asks the graph about every
-stream. And, in torch 2.11, its generator of random numbers takes itself for captured, so that the next draw or the next
-replay of any graph fails ("Offset increment outside graph capture encountered unexpectedly"), until a later capture
-succeeds.
+When a capture fails at its end, because something in it waited for the GPU or memory was short, torch 2.11 leaves
+three things behind. Its allocator of the GPU's memory goes on recording: it frees no cached memory, refuses the pool,
+and asks the graph about every stream. Its allocator of the host's memory does so too, and nobody can tell it of the
+end, so that the pool is lost. And its generator of random numbers takes itself for captured, so that the next draw or
+the next replay of any graph fails ("Offset increment outside graph capture encountered unexpectedly"), until a later
+capture succeeds.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -20,13 +22,36 @@ from torch.utils._pytree import tree_leaves
 Result = TypeVar("Result")
 
 
+@final
+class Pool:
+    """Memory of a GPU that graphs share, of which one runs at a time; another piece once a capture to it has failed."""
+
+    def __init__(self) -> None:
+        self.handles: list[Any] = [torch.cuda.graph_pool_handle()]
+
+    @property
+    def handle(self) -> Any:
+        """What torch knows the memory by, to which graphs are captured now."""
+        return self.handles[-1]
+
+    def leave(self) -> None:
+        """Capture later graphs to other memory; that of earlier ones stays."""
+        self.handles.append(torch.cuda.graph_pool_handle())
+
+    @property
+    def held(self) -> int:
+        """Bytes of the GPU."""
+        own = {tuple(each) for each in self.handles}
+        segments: list[Any] = torch.cuda.memory_snapshot()
+        return sum(each["total_size"] for each in segments if tuple(each["segment_pool_id"]) in own)
+
+
 @contextmanager
-def capturing(pool: Any = None) -> Iterator[torch.cuda.CUDAGraph]:
+def capturing(pool: Pool | None = None) -> Iterator[torch.cuda.CUDAGraph]:
     """The graph of what is launched inside, on the current stream; other threads may use the GPU meanwhile."""
-    graph = torch.cuda.CUDAGraph()
-    pool = torch.cuda.graph_pool_handle() if pool is None else pool
-    with undone(graph, pool):
-        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+    graph, pool = torch.cuda.CUDAGraph(), Pool() if pool is None else pool
+    with uncollected(), undone(graph, pool):
+        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
         try:
             yield graph
         except BaseException:
@@ -36,18 +61,31 @@ def capturing(pool: Any = None) -> Iterator[torch.cuda.CUDAGraph]:
         graph.capture_end()
 
 
-_failed: list[torch.cuda.CUDAGraph] = []  # the allocator of the host's memory may still ask them: they are not freed
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Inside, Python collects no garbage: a capture fails where an earlier graph is freed."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+_failed: list[torch.cuda.CUDAGraph] = []  # the allocator of the host's memory still asks them: they are not freed
 
 
 @contextmanager
-def undone(graph: torch.cuda.CUDAGraph, pool: Any) -> Iterator[None]:
-    """Inside, a graph is captured to a pool of memory: if that fails, nothing of torch still waits for its end."""
+def undone(graph: torch.cuda.CUDAGraph, pool: Pool) -> Iterator[None]:
+    """Inside, a graph is captured: if that fails, nothing of torch that later captures need still waits for its end."""
     try:
         yield
     except BaseException:
         _failed.append(graph)
         with suppress(RuntimeError, AttributeError):  # the allocator has heard of the end, or torch names it otherwise
-            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+            torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool.handle)
+        pool.leave()
         with suppress(RuntimeError), torch.cuda.stream(torch.cuda.Stream()):
             another = torch.cuda.CUDAGraph()
             another.capture_begin(capture_error_mode="thread_local")
@@ -66,7 +104,7 @@ class Recorder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        self.pool = Pool() if device.type == "cuda" else None
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -98,7 +136,4 @@ class Recorder:
     @property
     def held(self) -> int:
         """Bytes of the GPU that its pool holds."""
-        if self.pool is None:
-            return 0
-        segments: list[Any] = torch.cuda.memory_snapshot()
-        return sum(each["total_size"] for each in segments if tuple(each["segment_pool_id"]) == tuple(self.pool))
+        return 0 if self.pool is None else self.pool.held

@@ -421,7 +421,9 @@ def parser_and_commands() -> tuple[argparse.ArgumentParser, list[str]]:
     )
     sub.add_argument("run", metavar="RUN", help="folder of a trained model")
     sub.add_argument(
-        "input", metavar="INPUT", help="a line of text or the path of a picture, as for predict; or FILE:LINE"
+        "input",
+        metavar="INPUT",
+        help="a line of text or the path of a picture, as for predict; or FILE:LINE, or FILE:SERIES",
     )
     sub.add_argument(
         "--out", metavar="FILE", help="write a page with all views (.html), or one view as a picture (.svg, .png)"

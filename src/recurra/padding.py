@@ -246,12 +246,34 @@ def beside(numbers: Tensor, like: Tensor) -> Tensor:
 
 
 def exact(numbers: Tensor) -> Tensor:
-    """Numbers in float64; of a device that has none, such as mps, on the CPU.
+    """Numbers in float64; of a device that has none on the CPU.
 
     >>> exact(torch.tensor([True, False])).tolist()
     [1.0, 0.0]
     """
-    return numbers.cpu().double() if numbers.device.type == "mps" else numbers.double()
+    return (numbers if longest(numbers.device) == torch.float64 else numbers.cpu()).double()
+
+
+WITHOUT_FLOAT64 = {"mps"}
+"""Types of devices whose longest numbers are those of float32."""
+
+
+def longest(device: torch.device) -> torch.dtype:
+    """The type of the longest numbers that a device has.
+
+    >>> longest(torch.device("cpu")), longest(torch.device("mps"))
+    (torch.float64, torch.float32)
+    """
+    return torch.float32 if device.type in WITHOUT_FLOAT64 else torch.float64
+
+
+def lengthened(numbers: Tensor) -> Tensor:
+    """Numbers as the longest that their device has.
+
+    >>> lengthened(torch.tensor([0.5, 2.0]).half()).dtype
+    torch.float64
+    """
+    return numbers.to(longest(numbers.device))
 
 
 def coarser(size: int, *, parts: int = 4, least: int = 4) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, distributions, nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from recurra.densities import Counting, Density, Gaussian, Mixture, NegativeBinomial, Poisson, Quantiles, StudentT
+from recurra.densities import (
+    Counting,
+    Density,
+    Gaussian,
+    Mixture,
+    NegativeBinomial,
+    Poisson,
+    Quantiles,
+    StudentT,
+    quantiles,
+)
+from recurra.densities.density import pinball
 from recurra.densities.incomplete_beta import incomplete_beta
 from recurra.densities.student_t import Cost, CostOfOutputs, quantile_at, standard_quantile
 from recurra.errors import ConfigError
@@ -242,6 +255,42 @@ def test_before_training_quantiles_are_those_of_the_standard_normal_distribution
     nn.init.zeros_(density.readout.weight)
     wanted = torch.special.ndtri(density.levels)
     assert_close(density.levels_of(torch.zeros(3, dtype=torch.float64))[0].detach(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("piece", [1, 120, 1 << 16])
+def test_the_loss_in_pieces_and_its_gradients_are_those_of_the_definition(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(1)
+    density = Quantiles(4, 3, levels=[0.1, 0.4, 0.7, 0.9]).double()
+    features = torch.randn(2, 3, 5, 4, dtype=torch.float64)[:, :, ::2].requires_grad_()  # not in one piece of memory
+    values = torch.randn(2, 3, 3, 3, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(2, 3, 3, 3, dtype=torch.float64)
+    asked = [features, values, density.readout.weight, density.readout.bias]
+    found, apart = density.levels_of(features), values.unsqueeze(-1)
+    plain = 2 * pinball(found, apart, density.levels).mean(-1)
+    wanted = [plain, *torch.autograd.grad((plain * weights).sum(), asked)]
+    monkeypatch.setattr(quantiles, "MANY", 0)
+    monkeypatch.setattr(quantiles, "PIECE", piece)
+    costs = density.costs(features, values)
+    assert "InPieces" in type(costs.grad_fn).__name__
+    assert_close([costs, *torch.autograd.grad((costs * weights).sum(), asked)], wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_in_pieces_no_table_of_all_quantiles_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantiles, "MANY", 1000)
+    density, rows = Quantiles(2, 2), 40_000
+    made: list[int] = []
+
+    class Noting(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            found = func(*args, **(kwargs or {}))
+            made.append(found.numel() if isinstance(found, Tensor) else 0)
+            return found
+
+    with Noting():  # type: ignore[no-untyped-call]
+        density.costs(torch.randn(rows, 2, requires_grad=True), torch.randn(rows, 2)).sum().backward()
+    assert max(made) <= 2 * rows < quantiles.PIECE * 2 < rows * 2 * 19
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.9, 0.1], [0.1, 0.1, 0.5], [0.0, 0.5], [0.5, 1.0]])

@@ -14,6 +14,7 @@ from recurra.engines.report import Replayed
 from recurra.engines.scan import Scan
 from recurra.engines.triton_kernels import is_interpreted
 from recurra.engines.vendor import Vendor
+from recurra.engines.waiting import failure_flag
 from recurra.engines.workspace import Workspace
 from tests.engines.test_triton_source import plan_of
 
@@ -140,3 +141,8 @@ def test_the_report_says_which_engine_runs_inside_a_graph_and_why() -> None:
         "estimated 1.4 times as slow)"
     )
     assert layer.engines_in_words() == "vendor, and graph where steps are replayed"
+
+
+def test_the_flag_of_kernels_that_gave_up_is_on_the_host_whichever_device_is_the_default() -> None:
+    with torch.device("meta"):
+        assert failure_flag.__wrapped__("cpu").item() == 0

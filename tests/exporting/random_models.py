@@ -190,10 +190,25 @@ FAMILIES: dict[str, Family] = {
         {
             **STACK,
             "model.ahead": st.sampled_from(["direct", "attention", "recursive"]),
-            "model.output": st.sampled_from(["gaussian", "quantiles", "squared_error"]),
+            "model.output": st.sampled_from(["gaussian", "quantiles", "squared_error", "student_t"]),
             "model.embedding": st.sampled_from([0, 4]),
             "data.future": st.sampled_from([[], ["price"]]),
             "data.static": st.sampled_from([[], ["size"], ["size", "town"]]),
+            "data.season": st.just(4),
+            "data.time": st.just("time"),
+            "data.series": st.just("shop"),
+            "data.values": st.just(["sold"]),
+            "decoding.horizon": st.integers(1, 4),
+        },
+    ),
+    "counts": Family(
+        *("forecasting", "counts", 1, 100),
+        {
+            **STACK,
+            "model.ahead": st.sampled_from(["direct", "attention", "recursive"]),
+            "model.output": st.sampled_from(["poisson", "negative_binomial"]),
+            "model.embedding": st.just(0),
+            "data.scaling": st.sampled_from(["columns", "series"]),
             "data.season": st.just(4),
             "data.time": st.just("time"),
             "data.series": st.just("shop"),
@@ -261,8 +276,8 @@ def written(folder: Path, data: str) -> Path:
         rows = [{name: value for name, value in row.items() if name != unwanted[data]} for row in rows]
     elif data == "stories":
         rows = [{**each, "answer": answer} for each, answer in zip(STORIES, ("home", "out", "up"), strict=True)]
-    elif data == "table":
-        return table(folder / "table.csv")
+    elif data in ("table", "counts"):
+        return table(folder / f"{data}.csv", whole=data == "counts")
     else:
         [name] = [name for name in TEXTS if name.split(".")[0] == data]
         (folder / name).write_text(TEXTS[name])
@@ -272,13 +287,15 @@ def written(folder: Path, data: str) -> Path:
     return path
 
 
-def table(path: Path) -> Path:
-    """A table of two shops; of the last steps the price alone is known."""
+def table(path: Path, *, whole: bool = False) -> Path:
+    """A table of two shops, one with many more sales where these are counts; of the last steps the price is known."""
     draw = np.random.default_rng(1)
     lines = ["shop,time,sold,price,size,town"]
     for shop, town, steps in (("a", "x", 40), ("b", "y", 33)):
         for t in range(steps):
-            sold = "" if t >= steps - 4 else f"{20 + 5 * (t % 4) + draw.normal():.3f}"
+            level = 20 + 5 * (t % 4) + draw.normal()
+            own = f"{max(0, level * 100 if shop == 'b' else level - 20):.0f}" if whole else f"{level:.3f}"
+            sold = "" if t >= steps - 4 else own
             lines.append(f"{shop},{t},{sold},{draw.integers(0, 3)},{steps},{town}")
     path.write_text("\n".join(lines) + "\n")
     return path

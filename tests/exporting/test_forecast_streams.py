@@ -35,6 +35,8 @@ def rows(name: str, first: int, last: int) -> dict[str, Any]:
     if name == "direct":
         found |= {"future": {"price": PRICES[first : last + 3]}, "static": {"size": 3, "town": "y"}}
         found["values"] = [26.0 if value is None else value for value in SOLD[first:last]]  # else it is a coming step
+    if name == "counts":
+        found["values"] = [None if value is None else round(value) for value in SOLD[first:last]]
     if name == "attention":
         found["past"] = {"price": PRICES[first:last]}
     return found

@@ -14,7 +14,6 @@ from recurra.cli import main
 from recurra.errors import ConfigError
 from recurra.exported import load_exported
 from recurra.exporting.folder import export
-from recurra.programs.solving import NotExportable
 from recurra.training.trained import load
 from tests.exporting.exports import OLD, answers_of, assert_alike
 from tests.once import made_once
@@ -25,17 +24,19 @@ RUNS: dict[str, dict[str, Any]] = {
     "direct": {"data.future": ["price"], "data.static": ["size", "town"], "data.categories": ["town"]},
     "attention": {"model.ahead": "attention", "data.past": ["price"], "model.output": "gaussian"},
     "recursive": {"model.ahead": "recursive", "model.output": "gaussian", "model.cell": "gru_d", "model.embedding": 0},
+    "student_t": {"model.output": "student_t"},
+    "counts": {"model.output": "negative_binomial", "model.ahead": "direct"},
 }
 
 
-def table(path: Path, steps: int, first: int = 0, *, ahead: int = 0) -> str:
+def table(path: Path, steps: int, first: int = 0, *, ahead: int = 0, whole: bool = False) -> str:
     """A table of two shops; of the last steps, `ahead` many, the price alone is known."""
     draw = np.random.default_rng(first)
     lines = ["shop,time,sold,price,size,town"]
     for shop, town in (("a", "x"), ("b", "y")):
         for t in range(first, first + steps):
             is_lost = (draw.random() < 0.1 and t > first) or t >= first + steps - ahead
-            sold = "" if is_lost else f"{20 + 5 * (t % 4) + draw.normal():.3f}"
+            sold = "" if is_lost else f"{20 + 5 * (t % 4) + draw.normal():.{0 if whole else 3}f}"
             lines.append(f"{shop},{t},{sold},{draw.integers(0, 3)},{len(town) + first % 7},{town}")
     path.write_text("\n".join(lines) + "\n")
     return str(path)
@@ -45,8 +46,12 @@ def exported_forecasters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small forecasters, and what was exported from them."""
 
     def make(here: Path) -> None:
-        train, valid = table(here / "train.csv", 60), table(here / "valid.csv", 20, first=60)
         for name, settings in RUNS.items():
+            whole = name == "counts"
+            train, valid = (
+                table(here / f"{part}.csv", steps, first, whole=whole)
+                for part, steps, first in (("train", 60, 0), ("valid", 20, 60))
+            )
             every = {**FEW, **TABLE, **settings}
             recurra.train("forecasting", train=train, valid=valid, out=here / name / "run", settings=every)
             export(here / name / "run", here / name / "exported")
@@ -63,7 +68,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", RUNS)
 def test_an_exported_forecaster_predicts_as_its_run_does(runs: Path, tmp_path: Path, name: str, by: Any) -> None:
     run, exported = load(runs / name / "run"), load_exported(runs / name / "exported", by=by)
-    later = Path(table(tmp_path / "later.csv", 30, first=80, ahead=3 if name == "direct" else 0))
+    whole = name == "counts"
+    later = Path(table(tmp_path / "later.csv", 30, first=80, ahead=3 if name == "direct" else 0, whole=whole))
     for changes in ([], ["decoding.coverage=0.8", "decoding.adaptation=0.1"], ["decoding.horizon=2"]):
         one, other = run.with_settings(changes), exported.with_settings(changes)
         for found, right in zip(other.predict_file(later, []), one.predict_file(later, []), strict=True):
@@ -74,7 +80,8 @@ def test_an_exported_forecaster_predicts_as_its_run_does(runs: Path, tmp_path: P
 @pytest.mark.parametrize("name", RUNS)
 def test_an_exported_forecaster_is_scored_as_its_run_is(runs: Path, tmp_path: Path, name: str) -> None:
     run, exported = load(runs / name / "run"), load_exported(runs / name / "exported")
-    file, lacking = table(tmp_path / "later.csv", 14, first=60), {"direct": set(), "attention": {"nll"}}
+    file = table(tmp_path / "later.csv", 14, first=60, whole=name == "counts")
+    lacking = {"direct": set(), **{each: {"nll"} for each in ("attention", "student_t", "counts")}}
     changes = ["evaluation.context=3", "evaluation.stride=2", "decoding.coverage=0.8"]
     found, right = (model.with_settings(changes).evaluate(file) for model in (exported, run))
     assert right.values.keys() - found.values.keys() == lacking.get(name, {"nll", "coverage", "next_crps"})
@@ -118,12 +125,3 @@ def test_what_needs_the_run_is_said(runs: Path, tmp_path: Path, capsys: pytest.C
     ):
         with pytest.raises(ConfigError, match=words):
             load_exported(runs / "recursive" / "exported", by="numpy").with_settings([setting]).stream()
-
-
-def test_a_density_whose_quantiles_are_searched_for_is_refused(runs: Path, tmp_path: Path) -> None:
-    settings = {**FEW, **TABLE, "model.output": "student_t", "training.steps": 1}
-    recurra.train("forecasting", train=str(runs / "train.csv"), out=tmp_path / "run", settings=settings)
-    with pytest.raises(
-        NotExportable, match=r"`forecast`, the density StudentT needs log Γ and a search .*'log_normal'"
-    ):
-        export(tmp_path / "run", tmp_path / "exported")

@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 from recurra.errors import ConfigError
-from tests.exporting.agreeing import assert_agrees, built
+from recurra.training.evaluation import outputs_of
+from tests.exporting.agreeing import assert_agrees, built, log_p_by_torch
 from tests.exporting.random_models import FAMILIES, Family, questions, written
 
 IS_SLOW = settings().max_examples >= 600
@@ -46,7 +47,7 @@ def agrees(file: Path, family: Family, asked: Mapping[str, Any], seed: int, *by:
     except ConfigError:
         reject()
     examples = list(
-        kind.questions(file, []) if family.data == "table" else kind.questions(None, questions(family.data))
+        kind.questions(file, []) if family.data in ("table", "counts") else kind.questions(None, questions(family.data))
     )
     assert_agrees(kind, model, examples, by=by, folder=file.parent / "onnx", tolerance=1e-4)
 
@@ -77,6 +78,65 @@ def parts() -> Iterator[Any]:
 @pytest.mark.parametrize(("name", "count"), [*parts()])
 def test_programs_of_random_models_agree_with_torch(tmp_path: Path, name: str, count: int) -> None:
     assert tried(tmp_path, FAMILIES[name], count, "numpy") == count
+
+
+DRAWN_BEFORE: dict[str, tuple[str, dict[str, Any], int]] = {
+    "a mix of layers before the step": (
+        "copying",
+        {
+            "model.copy": True,
+            "model.wiring": "inside",
+            "model.readout": "maxout",
+            "model.mix": "concat",
+            "model.layers": 2,
+            "model.cell": "gru",
+        },
+        50,
+    ),
+    "places that nothing tells apart": (
+        "pointing",
+        {
+            "model.pointer": "scaled_dot",
+            "model.wiring": "between",
+            "model.attention": "scaled_dot",
+            "model.encoder.kind": "embeddings",
+            "model.start": "max",
+            "model.layers": 1,
+            "model.cell": "gru",
+            "model.skip": "residual",
+            "decoding.no_repeat": 2,
+        },
+        64,
+    ),
+}
+"""Settings and seeds of models of which a search of the past has said that something is wrong."""
+SMALL = {"model.hidden": 4, "model.embedding": 4, "data.source.tokens": "symbols", "decoding.max_length": 6}
+
+
+@pytest.mark.parametrize("name", DRAWN_BEFORE)
+def test_programs_of_models_that_were_drawn_before_agree_with_torch(tmp_path: Path, name: str) -> None:
+    family, asked, seed = DRAWN_BEFORE[name]
+    data = FAMILIES[family].data
+    agrees(written(tmp_path, data), FAMILIES[family], {**SMALL, **asked}, seed, "numpy")
+
+
+def test_torch_says_whether_another_text_is_as_good(tmp_path: Path) -> None:
+    family, asked, seed = DRAWN_BEFORE["places that nothing tells apart"]
+    file = written(tmp_path, FAMILIES[family].data)
+    best = {**SMALL, **asked, "decoding.width": 50, "decoding.best": 20}
+    kind, model = built(file, FAMILIES[family].task, best, seed, times=TIMES)
+    [example] = kind.questions(None, ["a b d c a c"])  # c stands at 4 and 6, a at 1 and 5
+    [answer] = [kind.answer(example, output) for output in outputs_of(kind, model, [kind.encode(example)])]
+
+    def log_p(each: Mapping[str, Any], text: str) -> Any:
+        return log_p_by_torch(kind, model, example, answer._replace(output=text, detail=each))
+
+    answers = [answer.detail | {"output": answer.output}, *answer.detail["alternatives"]]
+    for each in answers:
+        swapped = each["output"].translate(str.maketrans("46", "64"))
+        assert each["log_probability"] == pytest.approx(log_p(each, each["output"]), abs=1e-5)
+        assert each["log_probability"] == pytest.approx(log_p(each, swapped), abs=1e-5)
+    assert abs(log_p(answers[0], answers[0]["output"]) - log_p(answers[0], answers[-1]["output"])) > 0.1
 
 
 @pytest.mark.slow

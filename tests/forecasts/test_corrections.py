@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from recurra.forecasts.reviews import least_coprime
+from recurra.metrics import forecasts
 from tests.tasks.test_forecasting import trained, write
 
 SEASON = 4
@@ -59,3 +61,27 @@ def test_a_model_that_is_too_unsure_is_corrected_less_by_few_blocks_of_time(tmp_
     few, many = found
     assert many < -0.3  # half of the width is all that an interval can be drawn in
     assert many + 0.1 < few < 0
+
+
+def test_corrections_come_from_a_fan_a_piece_at_a_time_and_to_the_same_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(0)
+    train, valid = (
+        write(tmp_path / f"{name}.csv", "x,y\n" + "".join(f"{x:.5f},{y:.5f}\n" for x, y in draw.normal(size=(n, 2))))
+        for name, n in (("train", 100), ("valid", 700))
+    )
+    model = trained(tmp_path, train, "training.steps=1", "data.season=1", valid=valid)
+    examples, outputs = model.to_score([valid])
+    task: Any = model.task
+    assert outputs[0].fan.dtype == np.float32
+    found, most = [], []
+    for piece in (1 << 40, 500):
+        monkeypatch.setattr(forecasts, "PIECE", piece)
+        tracemalloc.start()
+        again = task.intervals.calibrated(model.model, examples, [], outputs)
+        most.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        found.append(again.calibrations["paths"].quantiles.tobytes())
+    assert found[0] == found[1] == task.intervals.calibrations["paths"].quantiles.tobytes()
+    assert most[1] + outputs[0].fan.nbytes < most[0]

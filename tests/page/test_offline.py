@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 
 from recurra.errors import ConfigError, RecurraError
+from recurra.exported import load_exported
 from recurra.exporting.folder import export
 from recurra.predictors import offline
 from recurra.programs.wasm import zig
@@ -222,6 +223,91 @@ def test_a_page_opened_from_disk_answers_as_the_run_and_asks_nobody(
         there = hosted.explain(samples[1], {}, show=[view])["views"][view]
         numbers_only = ("pharaoh", "bits", "log_probabilities", "table", "rows")  # said otherwise, or rounded
         assert near({name: value for name, value in there.items() if name not in numbers_only}, here)
+    assert complaints == []
+    page.close()
+
+
+STREAMED = """async (ids) => {
+  const { array, engine } = await import("recurra/offline/engine.js");
+  const bytesOf = async (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent.trim()), (each) => each.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const about = JSON.parse(new TextDecoder().decode(await bytesOf("about")));
+  const model = await engine(await bytesOf("engine"), await bytesOf("weights"), about.functions);
+  const read = (tokens, targets, states) => {
+    const given = { tokens: array(tokens, 1, tokens.length), targets: array(targets, 1, targets.length) };
+    const lengths = array([tokens.length], 1);
+    const { log_p: log, ...after } = model.call("likelihoods", { ...given, lengths, ...states });
+    return [Array.from(log.data), after];
+  };
+  const [tokens, targets] = [ids.slice(0, -1), ids.slice(1)];
+  const [whole] = read(tokens, targets, model.call("begin", {}));
+  let states = model.call("begin", {});
+  const streamed = [];
+  for (const [place, token] of tokens.entries()) {
+    const [log, after] = read([token], [targets[place]], states);
+    streamed.push(...log);
+    // Saved and read again, as bytes.
+    const kept = (data) => new data.constructor(Uint8Array.from(new Uint8Array(data.buffer)).buffer);
+    const every = Object.entries(after);
+    states = Object.fromEntries(every.map(([name, { data, shape }]) => [name, array(kept(data), ...shape)]));
+  }
+  return [whole, streamed];
+}"""
+
+
+@pytest.fixture
+def page_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """The page of an old run of a task."""
+    monkeypatch.chdir(Path(__file__).parents[1] / "old_runs" / "0.1" / request.param)
+    text, _ = page_of("run", exported(tmp_path), trust=True)
+    (tmp_path / "g2p.html").write_text(text, "utf-8")
+    return tmp_path / "g2p.html"
+
+
+def exported(place: Path) -> Path:
+    export("run", place / "exported", trust=True, gates=True)
+    return place / "exported"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not HAS_ZIG, reason="there is no Zig here, which compiles programs to WebAssembly")
+@pytest.mark.parametrize("page_file", ["language_model"], indirect=True)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.* has no manifest.json:UserWarning")
+def test_the_engine_of_a_page_reads_a_text_token_by_token(browser: Browser, page_file: Path) -> None:
+    page = browser.new_page()
+    page.goto(f"file://{page_file}")
+    page.wait_for_selector(".took:not(:empty)")
+    ids = [1, 2, 3, 4, 2, 1, 3]
+    whole, streamed = page.evaluate(STREAMED, ids)
+    running = load_exported(page_file.parent / "exported", by="numpy", trust=True).running
+    tokens, targets = np.array([ids[:-1]]), np.array([ids[1:]])
+    [right, *_] = running.run("likelihoods", [tokens, np.array([len(ids) - 1]), targets, *running.run("begin", [])])
+    assert np.allclose(whole, right[0], atol=1e-5)
+    assert np.allclose(streamed, right[0], atol=1e-5)
+    page.close()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not HAS_ZIG, reason="there is no Zig here, which compiles programs to WebAssembly")
+@pytest.mark.parametrize("page_file", ["seq2seq"], indirect=True)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning", "ignore:.* has no manifest.json:UserWarning")
+def test_a_page_of_ones_own_embeds_the_page(browser: Browser, page_file: Path) -> None:
+    shutil.copy(Path(__file__).parents[2] / "examples" / "page" / "embedded.html", page_file.parent)
+    page = browser.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
+    page.goto(f"file://{page_file.parent / 'embedded.html'}")
+    inside = page.frame_locator("iframe")
+    for word in ("onomatopoeia", "lightning"):
+        if word == "lightning":  # the other stands in the address of the frame
+            page.get_by_role("button", name=word).click()
+        expect(inside.locator(".text-field")).to_have_value(word)
+        expect(inside.get_by_text("answered in")).to_be_visible()
     assert complaints == []
     page.close()
 

@@ -101,6 +101,16 @@ def test_samples_of_numbers_stand_two_in_a_row_on_a_phone(page: Page) -> None:
     assert not page.locator(".chip").evaluate_all(cut)
 
 
+def test_the_head_of_the_page_is_one_line_on_a_small_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto("/?run=translation&input=the+dog")
+    compare = page.get_by_role("button", name=re.compile("^Compare"))
+    expect(compare).to_be_visible()
+    buttons = [compare, page.get_by_role("button", name="Copy link"), page.get_by_role("button", name="Dark")]
+    boxes = [each.bounding_box() for each in (page.locator(".brand"), *buttons)]
+    assert len({round(box["y"] + box["height"] / 2) // 4 for box in boxes if box is not None}) == 1
+
+
 def test_the_run_beside_it_of_the_same_task_and_vocabulary_is_offered_for_comparison(page: Page) -> None:
     page.goto("/?run=translation-blind&input=the+dog")
     page.get_by_role("button", name="Compare with translation", exact=True).click()

@@ -395,7 +395,7 @@ ANSWER = """async ([run, answer]) => {
   document.querySelector("main").replaceChildren(place);
   draw(place, answer, { run: { input: {}, decoding: [], ...run }, value: "a", best: 1, ask: {} });
 }"""
-SURPRISE = {"tokens": ["a", "</s>"], "log_probabilities": [-1, -2], "nll": 1.5, "perplexity": 4.48}
+SURPRISE = {"tokens": ["a", "</s>"], "log_probabilities": [-1, -2], "nll": 1.5, "perplexity": 4.5}
 
 
 @pytest.mark.parametrize("kind", ["tags", "classes", "numbers", "likelihood", "series", "hologram"])
@@ -411,7 +411,7 @@ def test_classes_without_a_label_are_shown_as_text(view: Page) -> None:
 
 def test_a_likelihood_is_shown_without_a_continuation_where_the_run_does_not_generate(view: Page) -> None:
     view.evaluate(ANSWER, [{"answer": "likelihood", "generates": False}, SURPRISE])
-    expect(view.locator("main")).to_contain_text("perplexity 4.48")
+    expect(view.locator("main")).to_contain_text("perplexity 4.50")
     expect(view.locator("main").get_by_role("button")).to_have_count(0)
     expect(view.locator("main")).not_to_contain_text("continuation")
 

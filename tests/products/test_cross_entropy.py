@@ -123,6 +123,7 @@ def test_a_tied_matrix_has_the_gradients_of_both_its_uses() -> None:
         assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning")  # of NumPy, in Triton's interpreter
 def test_under_autocast_the_cost_is_close_to_that_of_all_scores() -> None:
     torch.manual_seed(1)
     h, W, b = (torch.randn(*shape, requires_grad=True) for shape in ((20, 16), (11, 16), (11,)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from recurra.config import ForecastingSettings
 from recurra.config.forecasting import ForecastingDecoding, ForecastingEvaluation
 from recurra.data.normal import Normal
 from recurra.data.unit import Unit
+from recurra.metrics import forecasts
 from recurra.metrics.forecast_errors import LEVELS
 from recurra.metrics.forecasts import origins_of
 from recurra.models.forecast import Review
@@ -204,3 +206,25 @@ def test_the_crps_of_the_next_step_is_in_the_unit_of_the_data(unit: float) -> No
     assert REVIEWS[0].crps is not None
     is_scored = (np.arange(len(example)) >= FIRST) & example.known[:, 0]
     assert found.value("next_crps") == pytest.approx(unit * REVIEWS[0].crps[is_scored].mean())
+
+
+def test_quantiles_of_a_fan_are_scored_a_piece_at_a_time_and_to_the_same_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = series("a", 3, 900, 1.0, width=2)
+    given = review(example, 4)
+    assert given.fan is not None
+    given = given._replace(fan=given.fan.astype(np.float32))
+    assert given.fan is not None
+    found = []
+    for piece in (1 << 40, 1000):
+        monkeypatch.setattr(forecasts, "PIECE", piece)
+        tracemalloc.start()
+        one = counted([example], [given])
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        scores = one.scores()
+        found.append((most, scores.values, scores.tables["by step of the horizon"]))
+    (much, *whole), (little, *pieces) = found
+    assert repr(pieces) == repr(whole)
+    assert found[0][1]["interval_coverage"] > 0
+    in_double = 2 * given.fan.nbytes
+    assert little < in_double < 3 * in_double < much

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 import re
@@ -193,6 +194,46 @@ def test_the_command_prints_scores_and_writes_a_picture_and_a_table(
     assert [each["window"] for each in found["windows"]] == [1, 2]
 
 
+def dated(path: Path, sizes: dict[str, int]) -> str:
+    """Series of other lengths that begin at the same time."""
+    lines = [f"{t},{name},{value:.4f}" for name, n in sizes.items() for t, value in enumerate(np.sin(np.arange(n) * 2))]
+    return write(path, "\n".join(["time,series,x", *lines]) + "\n")
+
+
+def test_forecasts_of_what_the_run_was_trained_on_are_counted_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    early, late = dated(tmp_path / "a.csv", {"a": 40, "b": 30}), dated(tmp_path / "b.csv", {"a": 44, "b": 40})
+    run = str(trained(tmp_path, early, "training.steps=1", valid="20%").folder)
+    head = "2 series, 2 windows of 3 steps, with the weights of the run\n"
+    which = {early: "all 4", late: "1 of 4"}  # of b all steps are new, of a those after the 40th
+    for file, how_many in which.items():
+        assert main(["backtest", run, file, "--windows", "2", "--step", "2"]) == 0
+        said = (
+            f"the run's training file has steps of {how_many} forecasts: new ones may be forecast less well; --refit "
+        )
+        assert capsys.readouterr().out.startswith(f"{head}{said}trains anew for each window\n\n")
+    assert [each.was_seen for each in load(run).backtest(late, windows=2, step=2).forecasts] == [True, *[False] * 3]
+    assert load(run).preceded_by(early).backtest(late, windows=1, step=1).json()["seen"] == 0
+    found = load(run).backtest(late, windows=1, step=1)
+    assert "training file" not in found.text()
+    anew = dataclasses.replace(load(run).backtest(early, windows=1, step=1), refitted=True)
+    assert anew.json()["seen"] == 0
+
+
+def test_series_of_other_lengths_are_drawn_with_their_ends_one_below_the_other(tmp_path: Path) -> None:
+    file = dated(tmp_path / "a.csv", {"a": 40, "b": 70})
+    model = trained(tmp_path, file, "training.steps=1")
+    whole: Lines = model.backtest(file, windows=2, step=3).view()
+    assert whole.x == "step, counted from the last one of each series"
+    for panel in whole.panels:
+        assert max(panel.curves[0].x) == 0
+        assert [list(curve.x) for curve in panel.curves[1:]] == [[-5, -4, -3], [-2, -1, 0]]
+    alone: Lines = model.backtest(dated(tmp_path / "b.csv", {"a": 40}), windows=2, step=3).view()
+    assert alone.x == "step of the series"
+    assert list(alone.panels[0].curves[-1].x) == [38, 39, 40]
+
+
 @pytest.mark.parametrize("windows", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_refitting_trains_on_what_lies_before_each_origin(
     model: Trained, tmp_path: Path, capsys: pytest.CaptureFixture[str], windows: int
@@ -227,7 +268,7 @@ def test_fans_and_intervals_are_drawn_and_windows_apart_leave_a_gap(model: Train
     assert [curve.name for curve in first.curves] == ["actual", "forecast", ""]
     assert [band.name for band in first.bands] == ["90 % interval", "50 % interval", "", ""]
     actual = dict(zip(first.curves[0].places, first.curves[0].y, strict=True))
-    assert [place for place, value in actual.items() if math.isnan(value)] == [33, 34, 35, 36, 37]
+    assert [place for place, value in actual.items() if math.isnan(value)] == [-7, -6, -5, -4, -3]  # from the last
 
 
 def test_series_that_are_too_short_are_named_with_how_many_steps_are_missing(model: Trained, tmp_path: Path) -> None:

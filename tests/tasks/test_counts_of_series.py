@@ -21,8 +21,11 @@ from recurra.models.reviewing import observed, review
 from recurra.models.series_batch import batched, recurring_series
 from recurra.padding import fitted
 from recurra.programs.solving import NotExportable
+from recurra.runs import begin, setup
+from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
 from tests.once import made_once
+from tests.training.breaking import weights, weights_of_a_broken_run
 
 SIZES = {"rare": 0.8, "usual": 20.0, "many": 2500.0}
 LENGTHS = {"rare": 60, "usual": 48, "many": 71}
@@ -67,6 +70,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             recurra.train("forecasting", train=train, out=here / name, settings={**SETTINGS, **settings})
 
     return made_once(tmp_path_factory, "counts_of_series", make)
+
+
+@pytest.mark.parametrize("has_own_values", [False, True], ids=["forced", "drawn"])
+def test_a_broken_recursive_run_ends_as_the_whole_one_does_bit_for_bit(tmp_path: Path, has_own_values: bool) -> None:
+    train = table(tmp_path / "train.csv", LENGTHS)
+    valid = table(tmp_path / "valid.csv", dict.fromkeys(LENGTHS, 24))
+    settings = {**SETTINGS, **WAYS["recursive"], "model.dropout": 0.3, "evaluation.stride": 9, "data.train": train}
+    settings |= {"data.valid": valid, "training.batch_size": 3, "training.steps": 4}
+    if has_own_values:  # counts that are drawn are read in training
+        settings |= {"training.forcing": {"name": "linear", "c": 0.2, "replacement": "sampled"}}
+        settings |= {"data.window": 6, "training.batch_size": 2}
+    last = settings["training.steps"] // 2
+    this = setup("forecasting", overrides=settings)
+    begin(this, tmp_path / "whole", Silent())
+    found = weights_of_a_broken_run(this, tmp_path / "broken", last=last)
+    assert found == weights(tmp_path / "whole")
+    begin(setup("forecasting", overrides={**settings, "training.steps": last}), tmp_path / "short", Silent())
+    assert weights(tmp_path / "short") != found, "training goes on after that step"
+    for name in ("calibration.json", "scales.json"):
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    said = [load(tmp_path / run).with_settings({"decoding.paths": 5}) for run in ("whole", "broken")]
+    assert by_name(said[0], train) == by_name(said[1], train)
 
 
 def by_name(model: Trained, file: str) -> dict[str, dict[str, Any]]:

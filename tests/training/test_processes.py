@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,13 @@ from recurra.tasks.task import START, Loss, Moment
 from recurra.training import launching, several_processes
 from recurra.training.device import own_gpu
 from recurra.training.launching import Place, place_of_this_process
-from recurra.training.log import EventLine, TrainLine, read_log
+from recurra.training.log import EventLine, TrainLine, ValidLine, read_log
 from recurra.training.position import position_of
 from recurra.training.progress import Silent
 from recurra.training.trainer import Trainer
+from tests.forked import REPOSITORY
 from tests.tasks.contracts import CASES, SMALL
+from tests.training.device_threads import CAN_BE_SIMULATED
 from tests.training.small import small_setup, write_sentences
 from tests.training.together import Curve, curve, in_processes
 
@@ -51,9 +56,15 @@ STREAMS = [
 """A running text whose states are carried on: three streams, of which one process reads two."""
 
 
+@pytest.fixture(scope="module")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiled once in this module, not in each of its processes."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECURRA_CACHE", str(tmp_path / "cache"))
+def _own_cache(_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECURRA_CACHE", str(_cache))
 
 
 def case_setup(name: str, folder: Path, *more: str) -> Setup:
@@ -143,6 +154,7 @@ def test_sparse_gradients_are_added_up_by_their_rows(tmp_path: Path) -> None:
         "model.word_dropout=0",
     ]
     usual = ["training.batch_size=4", "training.epochs=3", "training.precision=float64", "training.threads=1"]
+    usual += ["training.device=cpu"]
     this = setup("classification", given={"train": str(tmp_path / "train.tsv")}, overrides=[*sets, *usual])
     one, two = curve(this, tmp_path / "one"), curve(this, tmp_path / "two", processes=2)
     assert difference(one, two) < 1e-9
@@ -225,7 +237,7 @@ def test_the_baseline_of_hard_attention_is_a_mean_over_all_processes_and_is_resu
     half = case_setup("seq2seq", tmp_path, *hard, "training.steps=4", "training.validate=4")
     curve(half, tmp_path / "parts", processes=2)
     again = ["training.steps=8"]
-    assert in_processes(2, lambda: resume(tmp_path / "parts", Silent(), overrides=again)) == ["", ""]
+    assert in_processes(2, partial(resume, tmp_path / "parts", Silent(), overrides=again)) == ["", ""]
     assert "carried.0" in weights(tmp_path / "whole")
     assert same(tmp_path / "whole", tmp_path / "parts")
 
@@ -242,7 +254,7 @@ def test_a_resumed_run_of_two_processes_is_the_unbroken_one(tmp_path: Path) -> N
 
     curve(steps(20), tmp_path / "whole", processes=2)
     curve(steps(9), tmp_path / "parts", processes=2)
-    said = in_processes(2, lambda: resume(tmp_path / "parts", Silent(), overrides=["training.steps=20"]))
+    said = in_processes(2, partial(resume, tmp_path / "parts", Silent(), overrides=["training.steps=20"]))
     assert said == ["", ""]
     assert same(tmp_path / "whole", tmp_path / "parts")
 
@@ -270,72 +282,75 @@ def test_only_the_first_process_writes(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "report.html").exists()
 
 
-def test_a_validation_may_take_longer_than_a_process_waits_in_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import time
-
-    monkeypatch.setattr(several_processes, "PATIENCE", timedelta(seconds=2))
+def validates_for_longer_than_it_waits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(several_processes, "PATIENCE", timedelta(seconds=2))
     usual = Trainer.scores
 
     def slow(self: Trainer) -> Any:
         time.sleep(3)
         return usual(self)
 
-    monkeypatch.setattr(Trainer, "scores", slow)
-    assert len(curve(plain_setup(tmp_path, "training.epochs=1"), tmp_path / "run", processes=2)) > 1
+    patch.setattr(Trainer, "scores", slow)
 
 
-def test_a_batch_too_large_for_one_process_is_halved_there_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    this = plain_setup(tmp_path, "training.epochs=1", "training.batch_size=8")
-    one = curve(this, tmp_path / "one")
+def test_a_validation_may_take_longer_than_a_process_waits_in_a_step(tmp_path: Path) -> None:
+    this = plain_setup(tmp_path, "training.epochs=1")
+    assert len(curve(this, tmp_path / "run", processes=2, changed=validates_for_longer_than_it_waits)) > 1
+
+
+def has_memory_for_two_rows(patch: pytest.MonkeyPatch) -> None:
     usual = Tagging.loss
 
     def short(self: Tagging, model: Any, batch: Any, moment: Moment = START) -> Loss:
-        if model.training and os.environ.get("RANK") == "1" and len(batch.tags[0]) > 2:
+        if model.training and os.environ["RANK"] == "1" and len(batch.tags[0]) > 2:
             raise MemoryError
         return usual(self, model, batch, moment)
 
-    monkeypatch.setattr(Tagging, "loss", short)
-    assert difference(one, curve(this, tmp_path / "two", processes=2)) < 1e-9
+    patch.setattr(Tagging, "loss", short)
+
+
+def test_a_batch_too_large_for_one_process_is_halved_there_alone(tmp_path: Path) -> None:
+    this = plain_setup(tmp_path, "training.epochs=1", "training.batch_size=8")
+    one = curve(this, tmp_path / "one")
+    assert difference(one, curve(this, tmp_path / "two", processes=2, changed=has_memory_for_two_rows)) < 1e-9
 
 
 # What goes wrong
 
 
-def test_a_loss_that_is_not_finite_is_explained_by_the_process_that_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def finds_nan_in_the_third_step(patch: pytest.MonkeyPatch) -> None:
     usual = Tagging.loss
 
     def wrong(self: Tagging, model: Any, batch: Any, moment: Moment = START) -> Loss:
         found = usual(self, model, batch, moment)
-        is_wrong = model.training and os.environ.get("RANK") == "1" and moment.step == 2
+        is_wrong = model.training and os.environ["RANK"] == "1" and moment.step == 2
         return found._replace(total=found.total * torch.nan) if is_wrong else found
 
-    monkeypatch.setattr(Tagging, "loss", wrong)
+    patch.setattr(Tagging, "loss", wrong)
+
+
+def test_a_loss_that_is_not_finite_is_explained_by_the_process_that_has_it(tmp_path: Path) -> None:
     this = plain_setup(tmp_path)
-    said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
+    said = in_processes(2, partial(begin, this, tmp_path / "run", Silent()), finds_nan_in_the_third_step)
     assert said[0] == said[1]
     assert said[0].startswith("TrainingError: the loss became nan at step 3 (epoch 1): the outputs of all layers are")
     assert "train.conll:" in said[0]
 
 
-def test_a_signal_to_one_process_stops_all_after_the_same_step_and_everything_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def is_told_to_stop_in_the_third_step(patch: pytest.MonkeyPatch) -> None:
     usual = Tagging.loss
 
     def asks(self: Tagging, model: Any, batch: Any, moment: Moment = START) -> Loss:
-        if os.environ.get("RANK") == "1" and moment.step == 2:
+        if os.environ["RANK"] == "1" and moment.step == 2:
             os.kill(os.getpid(), signal.SIGTERM)
         return usual(self, model, batch, moment)
 
-    monkeypatch.setattr(Tagging, "loss", asks)
+    patch.setattr(Tagging, "loss", asks)
+
+
+def test_a_signal_to_one_process_stops_all_after_the_same_step_and_everything_is_saved(tmp_path: Path) -> None:
     this = plain_setup(tmp_path)
-    said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
+    said = in_processes(2, partial(begin, this, tmp_path / "run", Silent()), is_told_to_stop_in_the_third_step)
     assert said[0] == said[1]
     assert said[0].startswith("Interrupted: stopped at step 3, everything is saved. Continue with: recurra train ")
     position = position_of(tmp_path / "run")
@@ -343,51 +358,61 @@ def test_a_signal_to_one_process_stops_all_after_the_same_step_and_everything_is
     assert (position.step, position.processes) == (3, 2)
 
 
-def test_a_validation_is_cut_short_in_all_processes_and_the_run_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def is_told_to_stop_in_a_validation(patch: pytest.MonkeyPatch) -> None:
     usual = Trainer.scores
 
     def asks(self: Trainer) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
         return usual(self)
 
-    monkeypatch.setattr(Trainer, "scores", asks)
+    patch.setattr(Trainer, "scores", asks)
+
+
+def test_a_validation_is_cut_short_in_all_processes_and_the_run_is_saved(tmp_path: Path) -> None:
     this = stream_setup(tmp_path, "training.validate=3")
-    said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
+    said = in_processes(2, partial(begin, this, tmp_path / "run", Silent()), is_told_to_stop_in_a_validation)
     assert said[0].startswith("Interrupted: stopped at step 3, everything is saved. Continue with: recurra train ")
     assert said[1].startswith("Interrupted: ")
     assert any("carried" in name for name in weights(tmp_path / "run"))
 
 
-def test_a_process_that_ends_is_missed_by_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fails_in_the_third_step(patch: pytest.MonkeyPatch) -> None:
     usual = Tagging.loss
 
     def dies(self: Tagging, model: Any, batch: Any, moment: Moment = START) -> Loss:
-        if os.environ.get("RANK") == "1" and moment.step == 2:
+        if os.environ["RANK"] == "1" and moment.step == 2:
             raise ValueError("no more")
         return usual(self, model, batch, moment)
 
-    monkeypatch.setattr(Tagging, "loss", dies)
+    patch.setattr(Tagging, "loss", dies)
+
+
+def test_a_process_that_ends_is_missed_by_the_others(tmp_path: Path) -> None:
     this = plain_setup(tmp_path)
-    said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
+    said = in_processes(2, partial(begin, this, tmp_path / "run", Silent()), fails_in_the_third_step)
     assert said[0].startswith("LostError: another process of this training has ended, or does not answer (")
     assert said[1] == "ValueError: no more"
 
 
+def begin_each_its_own(setups: Sequence[Setup], folder: Path) -> None:
+    begin(setups[int(os.environ["RANK"])], folder, Silent())
+
+
 def test_processes_with_other_data_or_settings_do_not_begin(tmp_path: Path) -> None:
-    this = plain_setup(tmp_path)
-    other = plain_setup(tmp_path, "training.learning_rate=0.5")
-    said = in_processes(2, lambda: begin(other if os.environ["RANK"] == "1" else this, tmp_path / "run", Silent()))
+    setups = [plain_setup(tmp_path), plain_setup(tmp_path, "training.learning_rate=0.5")]
+    said = in_processes(2, partial(begin_each_its_own, setups, tmp_path / "run"))
     assert said[0].startswith("ConfigError: process 1 and process 0 differ in the settings: ")
     assert said[1].startswith("ConfigError: process 0 and process 1 differ in the settings: ")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tagging, "unshared", lambda _: "the loss of this task is a mean over a whole batch.")
+def cannot_be_shared_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Tagging, "unshared", lambda _: "the loss of this task is a mean over a whole batch.")
+
+
+def test_a_loss_that_is_no_sum_over_rows_is_refused(tmp_path: Path) -> None:
     this = plain_setup(tmp_path)
-    said = in_processes(2, lambda: begin(this, tmp_path / "run", Silent()))
+    said = in_processes(2, partial(begin, this, tmp_path / "run", Silent()), cannot_be_shared_out)
     assert said == ["ConfigError: the loss of this task is a mean over a whole batch."] * 2
 
 
@@ -398,6 +423,31 @@ def test_each_process_has_a_gpu_of_its_own() -> None:
         own_gpu("cuda:1", 1, 2)
     if not torch.cuda.is_available():
         assert own_gpu("cuda", 1, 2) == "cuda:1"  # which is then refused: there is none
+
+
+@pytest.mark.parametrize(
+    ("here", "wanted", "said"),
+    [
+        (
+            1,
+            2,
+            r"2 processes need a GPU each, but there is 1 here: train in one process, or with training\.device = 'cpu'",
+        ),
+        (
+            2,
+            4,
+            r"4 processes need a GPU each, but there are 2 here: train in as many, or with training\.device = 'cpu'",
+        ),
+    ],
+)
+def test_more_processes_than_gpus_are_refused(
+    here: int, wanted: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: here)
+    with pytest.raises(SettingError, match=said):
+        own_gpu("cuda", 0, wanted)
+    assert own_gpu("cuda", 1, here) == "cuda:1"
 
 
 def test_functions_of_this_process_are_refused_where_others_train(tmp_path: Path) -> None:
@@ -441,7 +491,7 @@ class Dying(Tagging):
 
 OFTEN = [
     *("model.hidden=6", "model.embedding=4", "model.characters.cell=none", "data.min_count=1", "data.cache=false"),
-    *("training.batch_size=4", "training.steps=12", "training.validate=3", "training.threads=1"),
+    *("training.batch_size=4", "training.steps=12", "training.validate=3", "training.threads=1", "training.device=cpu"),
 ]
 
 
@@ -536,8 +586,6 @@ def test_the_launcher_starts_all_again_where_one_was_killed_but_not_for_ever(
 
 @pytest.mark.slow
 def test_processes_end_with_the_one_that_has_started_them(tmp_path: Path) -> None:
-    import time
-
     arguments = typed(tmp_path, "--out", "run", "--processes", "2", "--set", "training.steps=100000")
     launcher = subprocess.Popen(
         [sys.executable, "-m", "recurra", *arguments], cwd=tmp_path, env={**os.environ, "DIES": "no"}, stderr=-3
@@ -558,12 +606,62 @@ def test_processes_end_with_the_one_that_has_started_them(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_python_trains_in_several_processes_too(tmp_path: Path) -> None:
     given = write_sentences(tmp_path / "train.conll", 20)
-    small = {"training.steps": 5, "model.hidden": 6, "training.threads": 1, "data.cache": False}
+    small: dict[str, object] = {"training.steps": 5, "model.hidden": 6, "training.threads": 1, "data.cache": False}
+    small |= {"training.device": "cpu"}
     for _ in range(2):
         model = recurra.train("tagging", train=given, out=tmp_path / "run", settings=small, processes=2, overwrite=True)
         assert model.predict(["the run"])[0].output
     with pytest.raises(TrainingError, match="training in 2 processes has failed"):
         recurra.train("tagging", train=tmp_path / "none.conll", out=tmp_path / "other", settings=small, processes=2)
+
+
+AFTER_OTHER_WORK = """
+import os, sys
+from functools import partial
+from pathlib import Path
+from tests.training.device_threads import gradient, start
+
+start()
+if not os.fork():
+    try:
+        gradient()
+    except RuntimeError as error:
+        print(str(error), flush=True)
+    os._exit(0)
+os.wait()
+
+import recurra
+from tests.training.small import write_sentences
+from tests.training.test_processes import plain_setup, difference
+from tests.training.together import curve
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    given = write_sentences(folder / "a.conll", 20)
+    settings = {"training.steps": 5, "model.hidden": 6, "training.threads": 1, "training.device": "cpu"}
+    model = recurra.train("tagging", train=given, out=folder / "run", settings=settings, processes=2)
+    print(bool(model.predict(["the run"])[0].output))
+    this = plain_setup(folder, "training.epochs=1")
+    print(difference(curve(this, folder / "one"), curve(this, folder / "two", processes=2)) < 1e-9)
+"""
+"""A program whose autograd has threads, as on a machine with a GPU, trains in several processes."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CAN_BE_SIMULATED, reason="this torch takes no device that is written in Python")
+def test_several_processes_train_after_other_work_where_there_is_a_gpu(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(AFTER_OTHER_WORK)
+    ended = subprocess.run(
+        [sys.executable, tmp_path / "program.py", tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    forked, *_, trained, same_losses = ended.stdout.splitlines()  # between them what the first process says
+    assert forked.startswith("Unable to handle autograd's threading in combination with fork-based multiprocessing")
+    assert (trained, same_losses) == ("True", "True")
 
 
 @pytest.mark.slow
@@ -579,6 +677,62 @@ def test_torchrun_restarts_a_killed_process_too(tmp_path: Path, monkeypatch: pyt
     )
     assert ended.returncode == 0, ended.stderr
     assert same(tmp_path / "run", unbroken(tmp_path, monkeypatch))
+
+
+AMONG_ITSELF = """
+import sys
+from recurra import runs
+from recurra.cli import main
+from recurra.training.launching import Place
+from recurra.training.several_processes import SeveralProcesses
+
+runs.place_of_this_process = lambda: Place(0, 1, 0, 1, "env://")
+SeveralProcesses.is_one = False
+sys.exit(main(sys.argv[1:]))
+"""
+"""A process that would train alone does all that several do, with itself: the one way to run NCCL on a single GPU."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model", [["hidden=6", "embedding=4"], ["encoder=bag", "bag.sparse=true", "bag.buckets=50", "bag.dropout=0"]]
+)
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_one_process_of_torchrun_has_the_losses_of_one_without(device: str, model: list[str], tmp_path: Path) -> None:
+    """On the CPU by gloo, on a GPU by NCCL."""
+    if device == "cuda" and not (torch.cuda.is_available() and torch.distributed.is_nccl_available()):
+        pytest.skip("there is no GPU, or no NCCL in this torch")
+    rows = ["text\tlabel", *(f"w{n % 7} w{n % 5} x{n}\t{'ab'[n % 2]}" for n in range(30))]
+    (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+    (tmp_path / "among_itself.py").write_text(AMONG_ITSELF)
+    sets = [f"model.{each}" for each in (*model, "dropout=0", "word_dropout=0")]
+    sets += ["training.precision=float64", "training.replay=false", "training.batch_size=4", "training.steps=12"]
+    sets += ["training.validate=4", "data.cache=false", f"training.device={device}"]
+    typed = ["train", "classification", "--train", "train.tsv", "--valid", "train.tsv"]
+    typed += [word for each in sets for word in ("--set", each)]
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "1", "among_itself.py"]
+    paths = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for folder, command in (("among_itself", torchrun), ("alone", ["-m", "recurra"])):
+        ended = subprocess.run(
+            [sys.executable, *command, *typed, "--out", folder],
+            cwd=tmp_path,
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert ("training in 1 processes" in ended.stderr) == (folder == "among_itself"), ended.stderr
+    one, other = weights(tmp_path / "among_itself"), weights(tmp_path / "alone")
+    assert one.keys() == other.keys()
+    assert all(torch.allclose(one[name], other[name], rtol=0, atol=1e-9) for name in one)
+    scores = [
+        [line.scores for line in read_log(tmp_path / folder / "metrics.jsonl") if isinstance(line, ValidLine)]
+        for folder in ("among_itself", "alone")
+    ]
+    assert len(scores[0]) == len(scores[1]) == 3
+    for mine, theirs in zip(*scores, strict=True):
+        assert {**mine, "seconds": 0} == pytest.approx({**theirs, "seconds": 0}, abs=1e-9)
 
 
 @pytest.mark.parametrize(

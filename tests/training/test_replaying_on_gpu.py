@@ -78,7 +78,7 @@ def test_a_training_of_replayed_steps_resumes_bit_for_bit(case: str, precision: 
 def test_replayed_steps_learn_what_launched_ones_learn(case: str, tmp_path: Path) -> None:
     plain = ["model.dropout=0", "training.steps=30", "training.precision=float64"]
     plain += ["model.token_dropout=0", "training.r_drop=0"] if CASES[case][0] == "seq2seq" else []
-    plain += ["model.word_dropout=0"] if CASES[case][0] == "tagging" else []
+    plain += ["model.word_dropout=0"] if CASES[case][0] in ("tagging", "classification") else []
     if CASES[case][0] == "language_model":
         plain += [f"model.{name}=0" for name in ("weight_drop", "input_dropout", "output_dropout", "token_dropout")]
     begin(given(case, tmp_path, *plain), tmp_path / "replayed", Silent())

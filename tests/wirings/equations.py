@@ -113,6 +113,7 @@ def written(
     else:
         first = Stack(cell, below(w, "first."), starts[:1])
         above = Stack(cell, below(w, "above."), starts[1:], *options) if starts[1:] else None
+        s = starts[0]["h"] if above is None else above.mixed([state["h"] for state in starts])
     for x in xs:
         if name == "outside":
             before = s
@@ -128,18 +129,18 @@ def written(
             assert above is not None, "it stands between two layers"
             s = above(np.concatenate([lower, context]), lower)
         elif name == "inside":
-            before = (first if above is None else above).states[-1]["h"]
+            before = s
             context, alpha = look(first.states[0]["h"])
             s = first(np.concatenate([x, context]))
             s = s if above is None else above(s, s)
-            s = before if readout == "maxout" else s  # t̃ = U s_{i-1} + V E y_{i-1} + C c_i
         else:
             assert name == "conditional"
             context, alpha = look(first(x))
             second = Stack(cell, below(w, "second."), first.states)  # goes on from where the first one is
             s = second(context)
             s = s if above is None else above(s, s)
-        fed = features(w, readout, x, s, context, summary)
+        told = before if (name, readout) == ("inside", "maxout") else s  # t̃ = U s_{i-1} + V E y_{i-1} + C c_i
+        fed = features(w, readout, x, told, context, summary)
         found.append((fed, alpha))
     return np.stack([each[0] for each in found]), np.stack([each[1] for each in found])
 

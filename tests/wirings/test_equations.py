@@ -48,13 +48,23 @@ def test_a_wiring_computes_its_equations(variant: Variant, cell: str, layers: in
         assert_equations(drawn(variant, cell, layers, spec), variant, cell, spec)
 
 
-@pytest.mark.parametrize("options", [{"skip": "residual"}, {"skip": "highway"}, {"mix": "concat"}, {"mix": "mean"}])
+WAYS: tuple[dict[str, Any], ...] = ({"skip": "residual"}, {"skip": "highway"}, {"mix": "concat"}, {"mix": "mean"})
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_ways_past_a_layer_and_mixes_are_those_of_one_stack(variant: Variant, options: dict[str, Any]) -> None:
     spec = ATTENTIONS[0]
     assert_equations(drawn(variant, "lstm", 3, spec, **options), variant, "lstm", spec)
     both = {**options, "mix": "learned"} if "skip" in options else {**options, "skip": "highway"}
     assert_equations(drawn(variant, "gru", 2, spec, **both), variant, "gru", spec)
+
+
+@pytest.mark.parametrize("options", [*WAYS, {"mix": "learned", "skip": "residual"}], ids=str)
+def test_maxout_reads_what_came_out_of_all_layers(options: dict[str, Any]) -> None:
+    for variant in (Variant("inside"), Variant("conditional")):
+        wiring = drawn(variant, "lstm", 3, ATTENTIONS[0], readout="maxout", **options)
+        assert_equations(wiring, variant, "lstm", ATTENTIONS[0])
 
 
 def assert_equations(wiring: Wiring, variant: Variant, cell: str, spec: Any) -> None:
@@ -67,7 +77,8 @@ def assert_equations(wiring: Wiring, variant: Variant, cell: str, spec: Any) -> 
             own = [{name: getattr(s, name)[row].numpy() for name in fields(s)} for s in starts]
             real = places[row, :length].numpy()
             values, weights = written(
-                variant.name, variant.query, cell, spec, wiring, x[row].numpy(), own, real, summary[row].numpy()
+                *(variant.name, variant.query, cell, spec, wiring, x[row].numpy(), own, real, summary[row].numpy()),
+                readout=wiring.shape.readout,
             )
             np.testing.assert_allclose(found.values[row].detach().numpy(), values, rtol=0, atol=1e-12)
             if found.weights is not None:

@@ -66,6 +66,7 @@ class Rolling(NamedTuple):
     fan: Floats | None = None  # (h, L, d)
     ends: tuple[Floats, Floats] | None = None  # (h, d) each: of its interval
     before: Floats = np.zeros((0, 1))  # (T, d): the steps before the origin, as far as they are drawn
+    was_seen: bool = False  # in the training data or what was held out of it, at least in part
 
     def of_step(self, step: int) -> Rolling:
         """The forecast of one step ahead alone, from 1."""
@@ -170,7 +171,19 @@ class Backtest:
         how = "trained anew for each" if self.refitted else "with the weights of the run"
         counted = f"{windows} windows" if windows > 1 else "1 window"
         head = f"{series:,} series, {counted} of {horizon} steps, {how}"
+        if seen := self.seen:
+            count = len(self.forecasts)
+            which = f"all {count:,}" if seen == count else f"{seen:,} of {count:,}"
+            head += (
+                f"\nthe run's training file has steps of {which} forecasts: new ones may be forecast less well; "
+                "--refit trains anew for each window"
+            )
         return "\n\n".join([head, *(table.text() for _, table in self._parts()), self.table().text()])
+
+    @property
+    def seen(self) -> int:
+        """Forecasts of steps that are not new to the run."""
+        return 0 if self.refitted else sum(each.was_seen for each in self.forecasts)
 
     def _parts(self) -> list[tuple[str, Table]]:
         """By window, by step and, of several, by series, under their titles."""
@@ -200,7 +213,7 @@ class Backtest:
         steps = [{"step": step, "scores": finite(self.scores_of_step(step))} for step in self.steps]
         series = [{"series": name, "scores": finite(self.scores_of_series(name))} for name in self.series]
         parts = {"windows": windows, "steps": steps, "series": series}
-        return {"scores": finite(self.scores()), **parts, "refitted": self.refitted}
+        return {"scores": finite(self.scores()), **parts, "refitted": self.refitted, "seen": self.seen}
 
     def rows(self) -> Iterator[list[object]]:
         """A table of all forecasts, a row for each step and column; the head first."""
@@ -250,29 +263,33 @@ class Backtest:
         """The first series and columns: actual values in gray, forecasts in orange, each with its interval."""
         names = list(dict.fromkeys(each.series for each in self.forecasts))
         pairs = [(name, j) for name in names for j in range(len(self.columns))]
-        panels = [self._panel(name, j) for name, j in pairs[:SHOWN]]
+        ends = {name: max(e.origin + len(e.moments) for e in self._by_series[name]) for name, _ in pairs[:SHOWN]}
+        is_aligned = len(set(ends.values())) > 1  # else the longest series would leave the others little room
+        panels = [self._panel(name, j, ends[name] if is_aligned else 0) for name, j in pairs[:SHOWN]]
         left_out = f", the first {SHOWN} of {len(pairs)} series and columns" if len(pairs) > SHOWN else ""
         return Lines(
             panels,
-            "step of the series",
+            "step, counted from the last one of each series" if is_aligned else "step of the series",
             title="Backtest",
             caption=f"forecasts from {len(self.windows)} origins{left_out}",
             about="Each orange curve is a forecast that was made from the values before it alone; gray shows the "
             "actual values, and the shaded area the interval of the forecast, if it has one.",
         )
 
-    def _panel(self, series: str, j: int) -> Panel:
-        chosen = [each for each in self.forecasts if each.series == series]
+    def _panel(self, series: str, j: int, zero: int) -> Panel:
+        """The forecasts of one column of a series; its steps are counted from the step `zero`."""
+        chosen = self._by_series[series]
         first = chosen[0]
-        start = first.origin - len(first.before)
+        start = first.origin - len(first.before) - zero
         known = dict(enumerate(first.before[:, j].tolist(), start + 1))
         for each in chosen:
-            known |= dict(enumerate(each.actual[:, j].tolist(), each.origin + 1))
+            known |= dict(enumerate(each.actual[:, j].tolist(), each.origin - zero + 1))
         places = range(start + 1, max(known) + 1)  # what lies between two windows that do not meet is a gap
         curves = [Curve("actual", [known.get(place, math.nan) for place in places], list(places), "soft")]
         bands = []
         for number, each in enumerate(chosen):
-            ahead = list(range(each.origin + 1, each.origin + len(each.moments) + 1))
+            begin = each.origin - zero
+            ahead = list(range(begin + 1, begin + len(each.moments) + 1))
             curves.append(Curve("" if number else "forecast", each.said[MODEL][:, j], ahead, "strong"))
             if each.ends is not None:
                 low, high = (end[:, j] for end in each.ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -92,7 +93,7 @@ class DNC(Cell[Any, Any]):
         beta_r, beta_w = 1 + functional.softplus(beta_r), 1 + functional.softplus(beta_w)
         f, e, g_a, g_w = f.sigmoid(), e.sigmoid(), g_a.sigmoid(), g_w.sigmoid()
         pi = pi.unflatten(1, (R, 3)).softmax(-1)
-        psi = (1 - f.unsqueeze(2) * w_r).prod(1)
+        psi = functools.reduce(torch.mul, (1 - f.unsqueeze(2) * w_r).unbind(1))
         u = (u + w_w - u * w_w) * psi
         a = allocation(u)
         c_w = content(k_w.unsqueeze(1), beta_w, M).squeeze(1)
@@ -118,5 +119,18 @@ def allocation(usage: Tensor) -> Tensor:
     [[0.0, 1.0, 0.0]]
     """
     ascending, order = usage.sort(dim=-1, stable=True)
-    before = torch.cat([torch.ones_like(ascending[:, :1]), ascending[:, :-1]], 1).cumprod(1)
-    return torch.zeros_like(usage).scatter(1, order, (1 - ascending) * before)
+    return torch.zeros_like(usage).scatter(1, order, (1 - ascending) * products_before(ascending))
+
+
+def products_before(numbers: Tensor) -> Tensor:
+    """Π_{i<j} x_i for each j, (B, N), by log₂ N products; torch's cumprod reads numbers of the GPU on the way back.
+
+    >>> products_before(torch.tensor([[2.0, 0.0, 5.0, 7.0]])).tolist()
+    [[1.0, 2.0, 0.0, 0.0]]
+    """
+    found = functional.pad(numbers[:, :-1], (1, 0), value=1.0)  # of the one before
+    reach = 1
+    while reach < numbers.shape[1]:
+        found = found * functional.pad(found[:, :-reach], (reach, 0), value=1.0)  # and of twice as many
+        reach *= 2
+    return found

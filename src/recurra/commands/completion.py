@@ -36,6 +36,12 @@ _recurra() {
 complete -o bashdefault -F _recurra recurra
 """
 
+TASKS_OR_FILES_IN_ZSH = (
+    "_recurra_tasks_{command}() {{ _alternative 'tasks:task:({tasks})' 'files:config file:_files' }}"
+)
+
+FILES_IN_FISH = "(__fish_complete_path (commandline -ct))"
+
 FOLDERS = ("RUN", "DIR", "FOLDER", "SWEEP")
 FILES = ("FILE", "DATA", "GOLD", "PREDICTED", "INPUT", "CONFIG", "WHAT")
 
@@ -72,7 +78,13 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
                 functions.append(in_zsh(command, list(action.choices or ())))
                 action.choices = None
                 action.complete = {"zsh": f"_recurra_settings_{command}"}  # type: ignore[attr-defined]
+            if shell == "zsh" and shtab.Optional.FILE[0] in (action.choices or ()):
+                functions.append(TASKS_OR_FILES_IN_ZSH.format(command=command, tasks=" ".join(TASKS)))
+                action.choices = None
+                action.complete = {"zsh": f"_recurra_tasks_{command}"}  # type: ignore[attr-defined]
     script: str = shtab.complete(parser, shell, preamble="\n".join(functions))
+    if shell == "fish":  # where shtab offers the word itself in place of files
+        script = script.replace(f"'{shtab.Optional.FILE[0]}'", FILES_IN_FISH)
     return f"{script}\n{IN_BASH}" if shell == "bash" else script
 
 

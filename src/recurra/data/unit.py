@@ -49,7 +49,7 @@ class Unit(NamedTuple):
             found = self.moved(last)[..., None, :] + found.cumsum(-2)
         return self.back(found)
 
-    def fan(self, fan: Floats, last: Floats) -> Floats:
+    def fan(self, fan: NDArray[np.floating], last: Floats) -> Floats:
         """Quantiles of steps ahead, (..., h, L, d), in the unit of the data; those of changes are of their sums."""
         if not self.difference:
             return self.back(self.scale.unscaled(fan))

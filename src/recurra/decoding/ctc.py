@@ -15,8 +15,8 @@ end in its last token, or in a blank. For g followed by w,
     P(g) = n_S + b_S
 
 Hence p(w | g) = Ψ(g w) / Ψ(g), and g ends with p(</s> | g) = P(g) / Ψ(g): the same factors that a decoder has, so that
-every search of a decoder is a search of these too. All is summed in logs, in float64. Where a row has no more places, a
-blank is certain, which changes nothing.
+every search of a decoder is a search of these too. All is summed in logs, in float64 where the device has it. Where a
+row has no more places, a blank is certain, which changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from recurra.padding import lengthened, longest
 
 IMPOSSIBLE = -1e30
 """log 0. Not -∞, whose differences are NaN; far below any sum of logs."""
@@ -48,9 +50,9 @@ class Prefix(NamedTuple):
 
 def said_of(log_p: Tensor, mask: Tensor, blank: int) -> Said:
     """What places (B, S, V) say where the mask (B, S) is True; elsewhere nothing."""
-    nothing = torch.full_like(log_p[:1, :1], IMPOSSIBLE, dtype=torch.float64)
+    nothing = torch.full_like(log_p[:1, :1], IMPOSSIBLE, dtype=longest(log_p.device))
     nothing[..., blank] = 0.0
-    log_p = torch.where(mask.unsqueeze(2), log_p.double(), nothing)
+    log_p = torch.where(mask.unsqueeze(2), lengthened(log_p), nothing)
     return Said(log_p, log_p.exp())
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from recurra.densities.density import Density
+from recurra.padding import lengthened, longest
 
 RAREST = 1e-6
 """The smallest rate, in units."""
@@ -24,7 +25,8 @@ class Counting(Density):
 
     A network reads x = k / s, where s, the `unit` of a column, is about its mean (`measured_in` sets it), or about that
     of one series (`with_unit`). All that a density of counts takes and gives is in that scale; −log p is that of the
-    count itself. What is computed from k is in float64. The mean of the count is, for an output o of the network,
+    count itself. What is computed from k is in float64, where the device has it. The mean of the count is, for an
+    output o of the network,
 
         m = s (softplus(o + a) + 10⁻⁶),     a = softplus⁻¹(max(b, 0.05)) with a base b (`with_base`), else 0
 
@@ -40,7 +42,7 @@ class Counting(Density):
         self.register_buffer("unit", torch.ones(size, dtype=torch.float64), persistent=False)
 
     def measured_in(self, unit: Sequence[float]) -> Self:
-        given = torch.tensor(list(unit), dtype=torch.float64, device=self.unit.device)
+        given = torch.tensor(list(unit), dtype=longest(self.unit.device), device=self.unit.device)
         self.unit = given.repeat(self.size // len(given))
         return self
 
@@ -64,11 +66,11 @@ class Counting(Density):
             return features, 0.0, self.unit
         h, start, unit = features.split((self.input_size, self.size, self.size), dim=-1)
         # A row that only fills a batch up has no unit.
-        return h.to(next(self.parameters()).dtype), start.double(), unit.double().where(unit > 0, 1.0)
+        return h.to(next(self.parameters()).dtype), lengthened(start), lengthened(unit).where(unit > 0, 1.0)
 
     def mean_of(self, o: Tensor, start: Tensor | float, unit: Tensor) -> Tensor:
         """m, in float64."""
-        return unit * (functional.softplus(o.double() + start) + RAREST)
+        return unit * (functional.softplus(lengthened(o) + start) + RAREST)
 
     @abstractmethod
     def parts(self, features: Tensor) -> tuple[Tensor, ...]:
@@ -92,7 +94,7 @@ class Counting(Density):
 
     def counts_of(self, features: Tensor, values: Tensor) -> Tensor:
         """The counts that scaled values stand for; a value between two counts stays between them."""
-        counts = values.double() * self.parted(features)[2]
+        counts = lengthened(values) * self.parted(features)[2]
         whole = counts.round()
         # A count that went through float32 is still that count.
         return whole.where((counts - whole).abs() <= 1e-6 * whole.abs() + 1e-9, counts)
@@ -125,14 +127,15 @@ class Counting(Density):
     def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
         """(..., L, d): all of them are searched for together."""
         parts = [part.unsqueeze(-2).expand(*part.shape[:-1], len(levels), -1) for part in self.parts(features)]
-        shares = torch.tensor(list(levels), dtype=torch.float64, device=features.device)
+        shares = torch.tensor(list(levels), dtype=longest(features.device), device=features.device)
         counts = self._reached(shares.unsqueeze(-1).expand_as(parts[0]), parts)
         h, _, unit = self.parted(features)
         return (counts / unit.unsqueeze(-2)).to(h.dtype)
 
     def _reached(self, share: Tensor, parts: Sequence[Tensor]) -> Tensor:
         """(..., d): the least k with P(K ≤ k) ≥ u."""
-        share = share.double().clamp(1e-15, 1 - 1e-9)
+        share = lengthened(share)
+        share = share.clamp(1e-15, 1 - (1e-9 if share.dtype == torch.float64 else 1e-6))
         guess = parts[0] + self.spread(*parts) * torch.special.ndtri(share)
         low, high = self._around(parts, share, guess.floor().clamp_min(0))
         while bool((high - low > 1).any()):  # P(K ≤ low) < u ≤ P(K ≤ high)
@@ -161,7 +164,7 @@ class Counting(Density):
         """The unit stays exact when the weights become half as long."""
         unit = self.unit
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.unit = unit.to(self.unit.device)
+        self.unit = unit.to(self.unit.device, longest(self.unit.device))
         return self
 
 

@@ -119,6 +119,13 @@ class Density(nn.Module, ABC):
         """The density, told in which units its scaled values are; only counts need to know. Fewer are repeated."""
         return self
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        """(..., d) each: parameters of a density whose quantiles have to be searched for, by their names.
+
+        By them an exported model finds its quantiles and log p without torch: `recurra.forecasts.searched`.
+        """
+        return {}
+
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.size}"
 

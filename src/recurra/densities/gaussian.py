@@ -10,6 +10,7 @@ from torch import Tensor, special
 
 from recurra.densities.density import Density
 from recurra.heads.head import readout
+from recurra.padding import longest
 
 WIDEST = 12.0
 """So far from 0 may log σ² be, for values whose own spread is 1: nothing is known better than to 0.0025."""
@@ -57,7 +58,7 @@ class Gaussian(Density):
 
     def quantiles(self, features: Tensor, levels: Sequence[float]) -> Tensor:
         mean, log_variance = self.parts(features)
-        share = torch.tensor(levels, dtype=torch.float64, device=mean.device)
+        share = torch.tensor(levels, dtype=longest(mean.device), device=mean.device)
         return mean.unsqueeze(-2) + (0.5 * log_variance).exp().unsqueeze(-2) * special.ndtri(share).to(mean).unsqueeze(
             1
         )

@@ -8,7 +8,7 @@ By its continued fraction, evaluated as Lentz does, on the side of the symmetry 
     d_2m   = m (b − m) x / ((a + 2m − 1)(a + 2m))
     d_2m+1 = −(a + m)(a + b + m) x / ((a + 2m)(a + 2m + 1))
 
-All in float64. It has no gradient.
+All in float64, where the device has it. It has no gradient.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from recurra.padding import lengthened
+
 MOST = 2000
 """Terms of the fraction; about √min(a, b) of them are needed."""
 
-LEAST = 1e-300
+LEAST = {torch.float64: 1e-300, torch.float32: 1e-37}
 """Stands for a denominator that is 0."""
 
-ENOUGH = 1e-13
+ENOUGH = {torch.float64: 1e-13, torch.float32: 3e-7}
+"""A term that changes less than this part of the sum is the last one."""
 
 
 @torch.no_grad()
@@ -34,7 +37,7 @@ def incomplete_beta(a: Tensor, b: Tensor, x: Tensor, y: Tensor | None = None) ->
     0.25
     """
     y = 1 - x if y is None else y
-    a, b, x, y = torch.broadcast_tensors(*(each.double() for each in (a, b, x, y)))
+    a, b, x, y = torch.broadcast_tensors(*(lengthened(each) for each in (a, b, x, y)))
     is_turned = x > (a + 1) / (a + b + 2)
     a, b, x, y = b.where(is_turned, a), a.where(is_turned, b), y.where(is_turned, x), x.where(is_turned, y)
     log_beta = torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
@@ -56,10 +59,11 @@ def _fraction(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
             d = 1 / _not_zero(1 + term * d)
             c = _not_zero(1 + term / c)
             found = found * (c * d)
-        if bool(((found - before).abs() <= ENOUGH * found.abs()).all()):
+        if bool(((found - before).abs() <= ENOUGH[x.dtype] * found.abs()).all()):
             break
     return found
 
 
 def _not_zero(value: Tensor) -> Tensor:
-    return value.where(value.abs() > LEAST, LEAST)
+    least = LEAST[value.dtype]
+    return value.where(value.abs() > least, least)

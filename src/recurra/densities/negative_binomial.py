@@ -11,6 +11,7 @@ from torch.nn import functional
 from recurra.densities.counting import Counting
 from recurra.densities.incomplete_beta import incomplete_beta
 from recurra.heads.head import readout
+from recurra.padding import lengthened
 
 WIDEST = 12.0
 """So far from 0 may log r be."""
@@ -40,10 +41,14 @@ class NegativeBinomial(Counting):
         self.readout = readout(input_size, 2 * size)
 
     def parts(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the shape, in float64."""
+        """The mean and the shape."""
         h, start, unit = self.parted(features)
-        mean, log_shape = self.readout(h).double().chunk(2, dim=-1)
+        mean, log_shape = lengthened(self.readout(h)).chunk(2, dim=-1)
         return self.mean_of(mean, start, unit), log_shape.clamp(-WIDEST, WIDEST).exp()
+
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        mean, shape = self.parts(features)
+        return {"rate": mean / self.parted(features)[2], "shape": shape}
 
     def spread(self, *parts: Tensor) -> Tensor:
         m, r = parts
@@ -91,7 +96,7 @@ def _hypergeometric(r: Tensor, m: Tensor) -> Tensor:
     """
     q = m / (r + m)
     A = 1 + 4 * q * ((r + m) / r).square()
-    tau = torch.arange(-FARTHEST, FARTHEST + STEP / 2, STEP, dtype=torch.float64, device=m.device)
+    tau = torch.arange(-FARTHEST, FARTHEST + STEP / 2, STEP, dtype=m.dtype, device=m.device)
     log_v = 0.5 * math.pi * torch.sinh(tau)
     A, r = A.unsqueeze(-1), r.unsqueeze(-1)
     log_square = 2 * log_v

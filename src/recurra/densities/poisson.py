@@ -33,6 +33,9 @@ class Poisson(Counting):
         h, start, unit = self.parted(features)
         return (self.mean_of(self.readout(h), start, unit),)
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        return {"rate": self.rate(features) / self.parted(features)[2]}
+
     def spread(self, *parts: Tensor) -> Tensor:
         return parts[0].sqrt()
 

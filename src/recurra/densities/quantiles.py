@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,9 @@ from recurra.heads.head import readout
 
 LEVELS = tuple(step / 20 for step in range(1, 20))
 """0.05, 0.10, … 0.95."""
+
+MANY, PIECE = 1 << 20, 1 << 16
+"""So many numbers o are not made at once on the CPU, but a piece of them at a time, which its caches hold."""
 
 
 class _PinballLoss(torch.autograd.Function):
@@ -43,6 +46,61 @@ class _PinballLoss(torch.autograd.Function):
         found = later.mul_(o.sigmoid())
         found[..., 0] = first
         return found, first.neg(), None
+
+
+class _InPieces(torch.autograd.Function):
+    """The same loss of o = W h + b for many h: a few at a time, each multiplied again for the gradient.
+
+    Tables of all o, of N values at L levels, would be written to memory and read again about fifteen times. Quantiles
+    ascend, so that of each value only the number n of quantiles up to it is kept:
+
+        Σ_{k ≥ i} (1{x < q_k} − u_k) = L − max(n, i − 1) − Σ_{k ≥ i} u_k
+    """
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, targets: Tensor, weight: Tensor, bias: Tensor, levels: Tensor) -> Tensor:
+        h, x = features.flatten(0, -2), targets.flatten(0, -2)
+        costs, below = torch.empty_like(x), torch.empty_like(x)
+        for piece in _pieces(len(h), len(weight)):
+            o = _outputs(h[piece], weight, bias, levels)
+            steps = functional.softplus(o)
+            steps[..., 0] = o[..., 0]
+            apart = x[piece].unsqueeze(-1) - steps.cumsum_(-1)
+            torch.sum(apart >= 0, -1, out=below[piece])
+            found = (apart @ levels).add_(apart.neg_().clamp_min_(0).sum(-1))
+            torch.mul(found, 2 / len(levels), out=costs[piece])
+        ctx.save_for_backward(features, weight, bias, levels, below)
+        return costs.view(targets.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        features, weight, bias, levels, below = ctx.saved_tensors
+        h, g = features.flatten(0, -2), gradient.flatten(0, -2) * (2 / len(levels))
+        of_h, of_x = torch.empty_like(h), torch.empty_like(below)
+        of_weight, of_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        number = torch.arange(len(levels), dtype=h.dtype)
+        rest = len(levels) - levels.flip(0).cumsum(0).flip(0)
+        for piece in _pieces(len(h), len(weight)):
+            later = (rest - torch.maximum(number, below[piece].unsqueeze(-1))).mul_(g[piece].unsqueeze(-1))
+            torch.neg(first := later[..., 0].clone(), out=of_x[piece])
+            later.mul_(_outputs(h[piece], weight, bias, levels).sigmoid_())[..., 0] = first
+            later = later.flatten(1)
+            torch.mm(later, weight, out=of_h[piece])
+            of_weight.addmm_(later.T, h[piece])
+            of_bias.add_(later.sum(0))
+        return of_h.view(features.shape), of_x.view(gradient.shape), of_weight, of_bias, None
+
+
+def _pieces(rows: int, numbers: int) -> Iterator[slice]:
+    """Rows of so many numbers each that are worked on together."""
+    some = max(1, PIECE // numbers)
+    return (slice(start, start + some) for start in range(0, rows, some))
+
+
+def _outputs(h: Tensor, weight: Tensor, bias: Tensor, levels: Tensor) -> Tensor:
+    """(N, d, L): o of features (N, F)."""
+    return functional.linear(h, weight, bias).unflatten(-1, (-1, len(levels)))
 
 
 class Quantiles(Density):
@@ -91,9 +149,22 @@ class Quantiles(Density):
         return torch.cat([o[..., :1], functional.softplus(o[..., 1:])], dim=-1).cumsum(-1)
 
     def costs(self, features: Tensor, targets: Tensor) -> Tensor:
+        found: Tensor
+        if self._are_many(features, targets):
+            levels = self.levels.to(targets.dtype)
+            weight, bias = self.readout.weight, self.readout.bias
+            found = _InPieces.apply(features, targets, weight, bias, levels)  # type: ignore[no-untyped-call]
+            return found
         o: Tensor = self.readout(features).unflatten(-1, (self.size, -1)).to(targets.dtype)
-        found: Tensor = _PinballLoss.apply(o, targets, self.levels.to(targets.dtype))  # type: ignore[no-untyped-call]
+        found = _PinballLoss.apply(o, targets, self.levels.to(targets.dtype))  # type: ignore[no-untyped-call]
         return found
+
+    def _are_many(self, features: Tensor, targets: Tensor) -> bool:
+        """Whether the loss is made in pieces; a GPU keeps no piece in a cache, and steps of it may be recorded."""
+        if features.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            return False
+        has_one_type = features.dtype == targets.dtype == self.readout.weight.dtype
+        return has_one_type and features.dim() > 1 and targets.numel() * len(self.given_levels) > MANY
 
     def mean(self, features: Tensor) -> Tensor:
         found, levels = self.levels_of(features), self.levels.to(features.dtype)

@@ -13,6 +13,7 @@ from recurra.densities.density import Density
 from recurra.densities.gaussian import WIDEST, open_share
 from recurra.densities.incomplete_beta import incomplete_beta
 from recurra.heads.head import as_it_lies, readout
+from recurra.padding import lengthened, longest
 
 LEAST = 2.01
 """Degrees of freedom, at least: above 2 the variance exists."""
@@ -73,6 +74,10 @@ class StudentT(Density):
     def best(self, features: Tensor) -> Tensor:
         return self.mean(features)
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        _, log_square, nu = self.parts(features)
+        return {"log_square": log_square, "freedom": nu}
+
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         mean, log_square, nu = self.parts(features)
         return mean + (0.5 * log_square).exp() * quantile_at(open_share(share), nu).to(mean.dtype)
@@ -82,9 +87,9 @@ class StudentT(Density):
         return standard_cdf((values - mean) * (-0.5 * log_square).exp(), nu).to(values.dtype)
 
     def crps(self, features: Tensor, values: Tensor) -> Tensor:
-        mean, log_square, nu = (part.double() for part in self.parts(features))
+        mean, log_square, nu = (lengthened(part) for part in self.parts(features))
         spread = (0.5 * log_square).exp()
-        z = (values.double() - mean) / spread
+        z = (lengthened(values) - mean) / spread
         log_half_beta = torch.lgamma(nu - 0.5) - torch.lgamma(nu)  # log B(½, ν − ½), less log Γ(½)
         log_beta = torch.lgamma(0.5 * nu) - torch.lgamma(0.5 * nu + 0.5)  # log B(½, ν/2), less log Γ(½)
         apart = 2 * nu.sqrt() / (nu - 1) * (log_half_beta - 2 * log_beta).exp() / math.sqrt(math.pi)
@@ -180,7 +185,7 @@ def _log_density(z: Tensor, nu: Tensor) -> Tensor:
 @torch.no_grad()
 def standard_cdf(z: Tensor, nu: Tensor) -> Tensor:
     """F_ν(z) = 1 − ½ I_{ν/(ν+z²)}(ν/2, ½) for z ≥ 0; F_ν(−z) = 1 − F_ν(z)."""
-    z, nu = z.double(), nu.double()
+    z, nu = lengthened(z), lengthened(nu)
     square = (z / nu.sqrt()).square()
     half = torch.full_like(z, 0.5)
     tail = 0.5 * incomplete_beta(0.5 * nu, half, 1 / (1 + square), 1 - 1 / (1 + square))
@@ -192,13 +197,13 @@ def quantile_at(share: Tensor, nu: Tensor) -> Tensor:
     """F_ν⁻¹(u); where u is one number for many ν, by interpolation in 1/ν at Chebyshev's points, to 1e-10."""
     if nu.numel() < MANY or bool(share.amin() != share.amax()):
         return standard_quantile(share, nu)
-    low, high = 1 / MOST, 1 / LEAST
-    angles = math.pi * (torch.arange(POINTS, dtype=torch.float64, device=nu.device) + 0.5) / POINTS
+    low, high, dtype = 1 / MOST, 1 / LEAST, longest(nu.device)
+    angles = math.pi * (torch.arange(POINTS, dtype=dtype, device=nu.device) + 0.5) / POINTS
     points = low + (high - low) * 0.5 * (1 + angles.cos())
-    values = standard_quantile(share.flatten()[:1].double(), 1 / points)
-    orders = torch.arange(POINTS, dtype=torch.float64, device=nu.device)
+    values = standard_quantile(lengthened(share.flatten()[:1]), 1 / points)
+    orders = torch.arange(POINTS, dtype=dtype, device=nu.device)
     weights = (orders[:, None] * angles).cos() @ values * (2 / POINTS)  # of the polynomials cos(k arccos y)
-    y = (2 * (1 / nu.double().clamp(LEAST, MOST) - low) / (high - low) - 1).clamp(-1, 1)
+    y = (2 * (1 / lengthened(nu).clamp(LEAST, MOST) - low) / (high - low) - 1).clamp(-1, 1)
     after, found = torch.zeros_like(y), torch.zeros_like(y)
     for weight in weights[1:].flip(0).tolist():  # Clenshaw's recurrence
         after, found = found, 2 * y * found - after + weight
@@ -211,7 +216,7 @@ def standard_quantile(share: Tensor, nu: Tensor) -> Tensor:
 
     The lower tail is computed, and the upper one by symmetry.
     """
-    share, nu = torch.broadcast_tensors(share.double(), nu.double())
+    share, nu = torch.broadcast_tensors(lengthened(share), lengthened(nu))
     low = torch.minimum(share, 1 - share)
     n = special.ndtri(low)
     # Two limits: far out, F ≈ C |z|^−ν; in the middle, an expansion in 1/ν around the normal quantile.
@@ -220,7 +225,7 @@ def standard_quantile(share: Tensor, nu: Tensor) -> Tensor:
     inner = n + (n**3 + n) / (4 * nu) + (5 * n**5 + 16 * n**3 + 3 * n) / (96 * nu.square())
     z = torch.where(outer < -2.5 * nu.sqrt(), outer, inner)
     for _ in range(CORRECTIONS):
-        below = standard_cdf(z, nu).clamp_min(1e-300)
+        below = standard_cdf(z, nu).clamp_min(torch.finfo(z.dtype).tiny)
         slope = _log_density(z, nu).exp() / below
         z = (z - (below.log() - low.log()) / slope).clamp(max=0)
     return z.where(share < 0.5, -z)

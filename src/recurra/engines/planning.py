@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten
 from recurra.cells import AnyCell
 from recurra.engines.alike import likeness
 from recurra.engines.engine import DirectedCell
+from recurra.engines.generators import states_of, unnoticed
 from recurra.engines.plan import Plan, make_plan
 from recurra.engines.snapshot import Snapshot
 from recurra.engines.trace import trace, weights_of
@@ -81,13 +82,13 @@ class Planning(NamedTuple):
 
 def made(cell: AnyCell, values: Tensor) -> Planning:
     """Trace a cell and cut it into a plan."""
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with torch.no_grad(), unnoticed(values.device):
         # The weights' own type: under autocast a batch may have another.
         like = values.new_zeros((), dtype=next((each.dtype for each in cell.parameters()), values.dtype))
         fixed = cell.fixed(1, like)
-        before = torch.get_rng_state()
+        before = states_of(values.device)
         width = cell.project(like.new_zeros(1, 1, cell.input_size), fixed).shape[-1]
-        draws = not torch.equal(before, torch.get_rng_state())
+        draws = not all(map(torch.equal, before, states_of(values.device)))
         try:
             return Planning(make_plan(trace(cell, width, like.to(traced_type(values)))), draws)
         except NoPlan as reason:

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from recurra.cells import AnyState
 from recurra.engines.engine import DirectedCell, Engine, Layer, Reading, Work
+from recurra.engines.generators import states_of, unnoticed
 from recurra.engines.loop import Loop
 from recurra.engines.replay import is_differentiated, replayed
 from recurra.engines.scan import pulled_back
@@ -207,15 +208,11 @@ class Random:
     """Where the random numbers of the CPU and of a device stood before each chunk."""
 
     def __init__(self, chunks: int, device: torch.device) -> None:
-        self.device = None if device.type == "cpu" else device
-        self.states = [state.new_empty(chunks, *state.shape) for state in self.now()]
-
-    def now(self) -> list[Tensor]:
-        of_device = [torch.get_device_module(self.device).get_rng_state(self.device)] if self.device else []
-        return [torch.get_rng_state(), *of_device]
+        self.device = device
+        self.states = [state.new_empty(chunks, *state.shape) for state in states_of(device)]
 
     def keep(self, chunk: int) -> None:
-        for states, state in zip(self.states, self.now(), strict=True):
+        for states, state in zip(self.states, states_of(self.device), strict=True):
             states[chunk] = state
 
     @contextmanager
@@ -223,8 +220,7 @@ class Random:
         """What a chunk drew is drawn once more; afterwards the numbers go on as if it had not been."""
         # torch reads a state from where its storage begins, so each needs one of its own.
         cpu, *of_device = (states[chunk].clone() for states in self.states)
-        kind = self.device.type if self.device else "cuda"
-        with torch.random.fork_rng(devices=[self.device] if self.device else [], device_type=kind):
+        with unnoticed(self.device):
             torch.set_rng_state(cpu)
             for state in of_device:
                 torch.get_device_module(self.device).set_rng_state(state, self.device)

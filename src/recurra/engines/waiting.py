@@ -19,7 +19,7 @@ def failure_flag(device: str) -> Tensor:
     """One number that a kernel sets when it gives up, the same for all: recorded graphs outlive the memory of their
     steps. It lies in memory of the host that kernels write to directly, so that it is read without waiting for the GPU.
     """
-    return torch.zeros(1, dtype=torch.int32, pin_memory=device == "cuda")
+    return torch.zeros(1, dtype=torch.int32, device="cpu", pin_memory=device == "cuda")
 
 
 def check_waiting(device: str) -> None:

@@ -63,6 +63,7 @@ def backtest(
         ends = intervals.of_review(example, review)
         if ends is None and fan is not None:
             ends = fan[:, :, 0], fan[:, :, -1]
+        seen = _steps_seen(members, example)
         for number, origin in enumerate(places.tolist()):
             found.append(
                 Rolling(
@@ -77,10 +78,24 @@ def backtest(
                     None if fan is None else fan[number],
                     None if ends is None else (ends[0][number], ends[1][number]),
                     whole[max(0, origin - BEFORE) : origin],
+                    origin < seen,
                 )
             )
     coverage = intervals.coverage if intervals.is_corrected else None
     return Backtest(found, conventions.columns, USUAL if coverage is None else coverage)
+
+
+def _steps_seen(members: Sequence[Member], example: Steps) -> int:
+    """How many steps of a series the training data of a run has, as far as their times tell; of several runs, most."""
+    moments = example.moments
+    found = 0
+    for conventions, _ in members:
+        end = None if conventions.facts.source is not None else conventions.facts.ends.get(example.name)
+        last = None if end is None else end.moments
+        if moments is None or last is None or not len(last) or last.dtype.kind != moments.dtype.kind:
+            continue
+        found = max(found, int(np.searchsorted(moments, last[-1], side="right")))
+    return found
 
 
 def _examples(conventions: Conventions, files: Sequence[str | Path], back: Sequence[int]) -> list[Steps]:

@@ -117,13 +117,14 @@ def _sums(store: Any, seasonal: Floats, *, earliest: int) -> tuple[Sums, Sums]:
         values, known = row["values"].astype(np.float64), row["known"]
         origins = np.arange(min(earliest, max(0, len(values) - horizon - 1)), len(values) - horizon, stride)
         last = int((1 - HELD_OUT) * len(values))
-        for some in np.array_split(origins, max(1, len(origins) * (lags + horizon) // AT_ONCE)):
+        numbers = len(origins) * (lags + horizon) * values.shape[1]
+        for some in np.array_split(origins, max(1, numbers // AT_ONCE)):
             x, r = _rows(values, known, some, seasonal)
             is_whole = ~np.isnan(r).any(1)
             at = np.tile(some, values.shape[1])
             is_early, is_late = at + horizon < last, at >= last
-            if not is_late.any() and len(some) == len(origins):  # a short series has its last origin there
-                is_late = at == some[-1] if len(some) else is_late
+            if len(origins) and origins[-1] < last:  # a short series has its last origin there
+                is_late = at == origins[-1]
                 is_early = is_early & ~is_late
             early = early.added(x[is_whole & is_early], r[is_whole & is_early])
             late = late.added(x[is_whole & is_late], r[is_whole & is_late])

@@ -18,7 +18,7 @@ from recurra.forecasts.reviews import places, reviews, stride_of_all_phases
 from recurra.metrics.adaptive import tracked
 from recurra.metrics.conformal import COVERAGES, Calibration, conformal_scores, drawn_from, evenly
 from recurra.metrics.forecast_errors import LEVELS, naive_errors
-from recurra.metrics.forecasts import came_true
+from recurra.metrics.forecasts import came_true, pieces
 from recurra.opening import SMALL, read_file
 from recurra.reading.steps import Steps
 from recurra.settings import SettingError
@@ -137,10 +137,8 @@ class Intervals:
             usual = self._usual_errors(low, high, example.values, review.origins)
             scores.append(conformal_scores(low, high, came, usual))
             if has_fan:
-                fan = self.conventions.unit_of(example).fan(review.fan, example.values[review.origins - 1])
-                shares = evenly(sum(map(len, expected)), len(fan))
-                drawn = drawn_from(fan, np.array(LEVELS), shares)
-                expected.append(conformal_scores(low, high, drawn, usual))
+                shares = evenly(sum(map(len, expected)), len(review.fan))
+                expected.append(conformal_scores(low, high, self._drawn(example, review, shares), usual))
                 blocks.append((len(gold) - int(review.origins[0])) / horizon)
         said = np.concatenate(expected) if has_fan else None
         # Series share their time, and what happens in it: many of them are not more blocks.
@@ -151,8 +149,16 @@ class Intervals:
         last, unit = example.values[review.origins - 1], self.conventions.unit_of(example)
         if not has_fan:
             return (said := unit.ahead(review.ahead, last)), said
-        fan = unit.fan(review.fan, last)
-        return fan[:, :, 0], fan[:, :, -1]
+        fan = unit.fan(review.fan[:, :, [0, -1]], last)
+        return fan[:, :, 0], fan[:, :, 1]
+
+    def _drawn(self, example: Steps, review: Any, shares: Floats) -> Floats:
+        """(O, h, d): values of the distributions that a model says, one for each origin at its share."""
+        unit, found = self.conventions.unit_of(example), np.empty(review.ahead.shape)
+        for some in pieces(review.fan):
+            fan = unit.fan(review.fan[some], example.values[review.origins[some] - 1])
+            found[some] = drawn_from(fan, np.array(LEVELS), shares[some])
+        return found
 
     def _usual_errors(self, low: Floats, high: Floats, values: Floats, origins: NDArray[np.int64]) -> Floats:
         """(O, h, d): in what errors are measured: the width of the interval, or, without one, what was usual lately."""

@@ -69,6 +69,8 @@ def forecast(task: Forecasts, asked: Asked) -> Forecast:
     low, high = (np.array(answer.detail[name]) if name in answer.detail else None for name in ("low", "high"))
     file = "" if series.place.startswith(f"{NO_FILE}:") else os.path.basename(series.place)
     steps = f"steps {horizon} to 1" if conventions.is_backward else f"steps {now + 1} to {len(series)}"
+    if (moments := series.moments) is not None:  # of a series that goes on, steps are counted before its first row
+        steps = " to ".join(series.written(moments[[now, -1]]))
     said = np.array(answer.detail["values"])
     if conventions.is_backward:  # it was read that way, and is drawn so
         said, low, high = said[::-1], *(None if each is None else each[::-1] for each in (low, high))

@@ -5,12 +5,16 @@ An origin o is the number of steps that were known, T that of all steps, d the v
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recurra.errors import DataError
+
+PIECE = 1 << 18
+"""Numbers of a table that are worked on together."""
 
 Values: TypeAlias = NDArray[np.float64]
 """(T, d)."""
@@ -74,6 +78,16 @@ def drift(values: Values, origins: Origins, horizon: int) -> Futures:
     begin = values[first, np.arange(values.shape[1])]
     slope = (last - begin) / np.maximum(origins[:, None] - 1 - first, 1)
     return np.asarray(last[:, None] + np.arange(1, horizon + 1)[:, None] * slope[:, None], np.float64)
+
+
+def pieces(table: NDArray[Any]) -> Iterator[slice]:
+    """Rows of a large table that are worked on together, so that what is made of them on the way stays small.
+
+    >>> [(some.start, some.stop) for some in pieces(np.empty((5, PIECE // 2)))]
+    [(0, 2), (2, 4), (4, 6)]
+    """
+    rows = max(1, PIECE * max(1, len(table)) // max(1, table.size))
+    return (slice(start, start + rows) for start in range(0, len(table), rows))
 
 
 def simple_rules(values: Values, origins: Origins, horizon: int, season: int = 0) -> dict[str, Futures]:

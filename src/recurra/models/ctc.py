@@ -91,15 +91,19 @@ class Transcriber(nn.Module):
         assert batch.target is not None, "a loss needs targets"
         spoken = self.spoken(batch.source)
         # Subwords that are cut anew may need more places than there are: such a draw teaches nothing.
-        return functional.ctc_loss(
-            spoken.log_p.transpose(0, 1),
-            batch.target.values,
+        log_p, target = spoken.log_p.transpose(0, 1), batch.target.values
+        if log_p.is_cuda and torch.are_deterministic_algorithms_enabled():
+            log_p, target = log_p.cpu(), target.cpu()  # on a GPU torch's gradients of this sum differ from time to time
+        loss = functional.ctc_loss(
+            log_p,
+            target,
             self._places(batch.source),
             batch.target.lengths - 1,  # without </s>
             blank=self.end,
             reduction="sum",
             zero_infinity=True,
         )
+        return loss.to(spoken.log_p.device)
 
     def token_log_likelihoods(self, batch: PairBatch) -> Tensor:
         """(N,): log p of each token of the targets after those before it, their ends among them, row after row."""

@@ -14,7 +14,7 @@ class Past(NamedTuple):
 
     origins: NDArray[np.int64]  # (O,): the number of steps that were known
     ahead: NDArray[np.float64]  # (O, h, d)
-    fan: NDArray[np.float64] | None  # (O, h, L, d)
+    fan: NDArray[np.floating] | None  # (O, h, L, d)
 
 
 class Forecast(NamedTuple):
@@ -40,7 +40,7 @@ class Review(NamedTuple):
     crps: NDArray[np.float64] | None = (
         None  # (T, d): of each step given those before; None where steps are predicted at once
     )
-    fan: NDArray[np.float64] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
+    fan: NDArray[np.floating] | None = None  # (O, h, L, d): quantiles of the steps after each origin, or of their sums
     has_losses: bool = True  # else they are 0: an exported model has no function for them
 
 
@@ -87,7 +87,7 @@ def _combined_past(pasts: Sequence[Past | None]) -> Past | None:
     if len(known) < len(pasts):
         return None
     fans = [past.fan for past in known if past.fan is not None]
-    fan = np.mean(fans, axis=0) if len(fans) == len(known) else None
+    fan = np.asarray(np.mean(fans, axis=0, dtype=np.float64)) if len(fans) == len(known) else None
     return Past(known[0].origins, np.mean([past.ahead for past in known], axis=0), fan)
 
 
@@ -140,7 +140,7 @@ def combined_review(
     fans = [review.fan for review in reviews if review.fan is not None]
     distances = [review.crps for review in reviews if review.crps is not None]
     if fans:
-        found = found._replace(fan=np.mean(fans, axis=0))
+        found = found._replace(fan=np.mean(fans, axis=0, dtype=np.float64))
     if distances:  # that of their mean distribution is not larger
         found = found._replace(crps=np.mean(distances, axis=0))
     limits = [review.bounds for review in reviews if review.bounds is not None]

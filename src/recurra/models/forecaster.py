@@ -31,6 +31,14 @@ from recurra.stacks.recurrent import Recurrent, States
 from recurra.transformer import Transformer
 
 
+class Ahead(NamedTuple):
+    """The steps after the last ones of B rows, and what is said of them."""
+
+    values: Tensor  # (B, h, d)
+    features: Tensor  # (B, h, F): what the density of each step is made of
+    base: Tensor | None  # (B, h, d): what is added to all that it says; None where steps are fed back
+
+
 class Said(NamedTuple):
     """How B rows go on."""
 
@@ -43,7 +51,7 @@ class Said(NamedTuple):
         """The forecast of each row, with its paths (n, h, d) if some were drawn."""
         log_p = self.log_p.sum(1)
         values, means, scores = (each.cpu().double().numpy() for each in (self.values, self.means, log_p))
-        fan = None if self.fan is None else self.fan.cpu().numpy()
+        fan = None if self.fan is None else self.fan.cpu().double().numpy()
         return [
             Forecast(
                 values[row],
@@ -322,9 +330,9 @@ class Forecaster(nn.Module):
         return coming.future[:, places.clamp_max(coming.future.shape[1] - 1)]
 
     def quantiles(self, features: Tensor, base: Tensor) -> Tensor:
-        """(N, h, L, d): the quantiles at LEVELS of the steps ahead, in double precision."""
+        """(N, h, L, d): the quantiles at LEVELS of the steps ahead."""
         found: Tensor = self.density.quantiles(features, LEVELS) + base.unsqueeze(2)
-        return found.double()
+        return found
 
     def led(self, x: Padded, forced: Forced, beside: Beside | None = None) -> Padded:
         """Scheduled sampling: features (B, T, H), each step reading the right values or the model's own.
@@ -479,11 +487,11 @@ class Forecaster(nn.Module):
     ) -> list[Forecast]:
         """How each row goes on after its last step, from states and features (B, T, H) from the step `start` on."""
         if self.direct is not None:
-            return self._directly(batch, outputs, states, last, horizon, start).rows()
+            return self.said(self._directly(batch, outputs, states, last, horizon, start)).rows()
         rows = len(last)
         every = torch.arange(rows, device=outputs.device)
         features, coming = self._last(batch, outputs, last, horizon, start)
-        said = self.recursively(features, states, horizon, coming)
+        said = self.said(self.recursively(features, states, horizon, coming))
         drawn = None
         if paths:
             # (B × paths, h, d), the paths of a row together
@@ -496,8 +504,8 @@ class Forecaster(nn.Module):
         return said.rows(drawn)
 
     @torch.no_grad()
-    def forecast(self, batch: ForecasterBatch, horizon: int) -> Said:
-        """How each row goes on, without paths that are drawn, as tensors."""
+    def forecast(self, batch: ForecasterBatch, horizon: int) -> Ahead:
+        """How each row goes on, without paths that are drawn."""
         read = self.questions(self.seen(batch))
         outputs, states = self.read(read, beside=batch.beside)
         last = (beside(read.lengths, outputs.values) - 1).clamp_min(0)
@@ -515,15 +523,26 @@ class Forecaster(nn.Module):
         every = torch.arange(len(last), device=outputs.device)
         return outputs[every, last - start], self.coming(batch, every, last, horizon)
 
-    def recursively(self, features: Tensor, states: States, horizon: int, coming: Beside | None) -> Said:
+    def recursively(self, features: Tensor, states: States, horizon: int, coming: Beside | None) -> Ahead:
         """How each row goes on step by step, each fed back."""
-        found, seen = self.ahead(features, states, horizon, beside=coming)
-        log_p = -self.density.loss(seen, found, torch.ones_like(found[:, :, 0], dtype=torch.bool))
-        return Said(found, self.density.mean(seen), log_p)
+        return Ahead(*self.ahead(features, states, horizon, beside=coming), None)
+
+    def expected(self, ahead: Ahead) -> Tensor:
+        """(B, h, d): the means of the steps ahead."""
+        mean = self.density.mean(ahead.features)
+        return mean if ahead.base is None else mean + ahead.base
+
+    def said(self, ahead: Ahead) -> Said:
+        """The steps ahead with log p, and with quantiles where none is fed back."""
+        values, features, base = ahead
+        own = values if base is None else values - base
+        log_p = -self.density.loss(features, own, torch.ones_like(own[..., 0], dtype=torch.bool))
+        fan = None if base is None or not self.has_quantiles else self.quantiles(features, base)
+        return Said(values, self.expected(ahead), log_p, fan)
 
     def _directly(
         self, batch: ForecasterBatch, outputs: Tensor, states: States, last: Tensor, horizon: int, start: int = 0
-    ) -> Said:
+    ) -> Ahead:
         """How each row goes on directly after its last step, from the features (B, T, H) of its steps from `start`."""
         assert self.direct is not None
         rows = torch.arange(len(outputs), device=outputs.device)
@@ -533,14 +552,7 @@ class Forecaster(nn.Module):
         seen = self._last_seen(outputs, last, start)
         coming = self.coming(batch, rows, last, max(horizon, self.direct.horizon))
         recent = recent_values(values, last.unsqueeze(1), self.direct.lags).squeeze(1)
-        return self.said_at_once(seen, states, recent, horizon, coming)
-
-    def said_at_once(self, seen: Seen, states: States, recent: Tensor, horizon: int, coming: Beside | None) -> Said:
-        """How N rows go on, by the arguments of `directly`."""
-        best, features, base = self.directly(seen, states, recent, horizon, coming)
-        log_p = -self.density.loss(features, best - base, torch.ones_like(best[..., 0], dtype=torch.bool))
-        fan = self.quantiles(features, base) if self.has_quantiles else None
-        return Said(best, self.density.mean(features) + base, log_p, fan)
+        return Ahead(*self.directly(seen, states, recent, horizon, coming))
 
     def _last_seen(self, outputs: Tensor, last: Tensor, start: int = 0) -> Seen:
         """What is seen from the last steps (B,) of rows with features (B, T, H) that begin with the step `start`."""

@@ -113,14 +113,15 @@ class MemoryNetwork(nn.Module):
         # Sentences and question are read together, as rows of one batch: (B, N + 1, J).
         longest = max(words.shape[-1], question.values.shape[-1])
         texts = [functional.pad(each, (0, longest - each.shape[-1])) for each in (words, question.values.unsqueeze(1))]
-        read = self.read(torch.cat(texts, 1), torch.cat([widths, question.lengths.unsqueeze(1)], 1))
+        lengths = torch.cat([widths.cpu(), question.lengths.unsqueeze(1)], 1)  # which a reader has on the CPU
+        read = self.read(torch.cat(texts, 1), lengths)
         found = [read @ table for table in self.tables]
         return [each[:, :-1] for each in found], [each[:, -1] for each in found]
 
     def _summed(self, words: Tensor, widths: Tensor) -> list[Tensor]:
         """Σ_j l_j ∘ A x_j for each table A: words (…, J) to (…, d)."""
         side_by_side = self.tables.transpose(0, 1).flatten(1)  # (V, tables · d): one look-up for all
-        vectors = functional.embedding(words, side_by_side)
+        vectors, widths = functional.embedding(words, side_by_side), beside(widths, words)
         if self.settings.sentence == "bag":
             is_word = torch.arange(words.shape[-1], device=words.device) < widths.unsqueeze(-1)
             return list(weighted(is_word, vectors).chunk(len(self.tables), -1))
@@ -142,7 +143,8 @@ class MemoryNetwork(nn.Module):
         else:
             rows = torch.arange(len(sentences.lengths), device=words.device)
             found = outputs.values[rows, beside(sentences.lengths - 1, outputs.values).clamp_min(0)]
-        return (found * (sentences.lengths > 0).unsqueeze(-1)).unflatten(0, words.shape[:-1])
+        is_there = beside(sentences.lengths, found) > 0
+        return (found * is_there.unsqueeze(-1)).unflatten(0, words.shape[:-1])
 
     def loss(self, batch: StoryBatch) -> tuple[Tensor, int]:
         """The summed loss, and of how many answers."""

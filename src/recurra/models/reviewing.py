@@ -15,7 +15,7 @@ from recurra.models.at_once import Seen, coming_values, recent_values
 from recurra.models.forecast import Followed, Observed, Review
 from recurra.models.forecaster import Forecaster, chosen_states
 from recurra.models.series_batch import ForecasterBatch
-from recurra.padding import Padded
+from recurra.padding import Padded, lengthened, longest
 from recurra.stacks.recurrent import States
 
 CHUNK = 2048
@@ -101,8 +101,10 @@ def review(
                 futures[row].append(model.ahead(at, states_here, horizon, beside=coming)[0])
                 if shares is not None:
                     fans[row].append(_fan(model, at, states_here, shares, coming, summed=summed))
-    tensors = (losses.double(), means.double(), inside, bounds.double(), crps.double())
-    numbers = [tensor.cpu().numpy() for tensor in tensors]
+    numbers = [
+        (each.cpu() if each is inside else each.cpu().double()).numpy()
+        for each in (losses, means, inside, bounds, crps)
+    ]
     found = []
     for row, length in enumerate(batch.values.lengths.tolist()):
         lost, expected, is_inside, within, distance = (
@@ -118,10 +120,25 @@ def review(
             distance[:first] = np.nan
             each = each._replace(crps=distance)
         if shares is not None or (model.direct is not None and quantiles):
-            fan = torch.cat(fans[row]) if fans[row] else targets.new_zeros(0, horizon, len(LEVELS), model.size)
-            each = each._replace(fan=fan.cpu().double().numpy())
+            each = each._replace(fan=_joined(fans[row], (horizon, len(LEVELS), model.size)))
         found.append(each)
     return found
+
+
+def _joined(parts: list[Tensor], sizes: tuple[int, ...]) -> NDArray[np.floating]:
+    """Fans (O_i, h, L, d) one after the other, in their own precision; the list is emptied: each is held once."""
+    found: NDArray[np.floating] = np.empty((sum(map(len, parts)), *sizes), _numbers_of(parts))
+    first = 0
+    while parts:
+        part = parts.pop(0)
+        found[first : first + len(part)] = part.cpu().numpy()
+        first += len(part)
+    return found
+
+
+def _numbers_of(parts: list[Tensor]) -> type[np.floating]:
+    """The precision that holds all that is said there."""
+    return np.float32 if parts and all(part.dtype == torch.float32 for part in parts) else np.float64
 
 
 @torch.no_grad()
@@ -238,14 +255,14 @@ def _fan(
 ) -> Tensor:
     """(O, h, L, d): quantiles of the paths from O origins, some of which are followed at once."""
     paths, horizon, found = len(shares), shares.shape[1], list[Tensor]()
-    levels = torch.tensor(LEVELS, dtype=torch.float64, device=features.device)
+    levels = torch.tensor(LEVELS, dtype=longest(features.device), device=features.device)
     for some in torch.arange(len(features), device=features.device).split(max(1, _at_once(model) // paths)):
         copies = some.repeat_interleave(paths)
         drawn = shares.repeat(len(some), 1, 1).to(features)
         states_here = chosen_states(states, lambda field: field[copies])  # noqa: B023
         beside = None if coming is None else coming.chosen(copies)
-        values = model.ahead(features[copies], states_here, horizon, drawn, beside)[0].double()
-        values = values.view(len(some), paths, horizon, model.size)
+        values = model.ahead(features[copies], states_here, horizon, drawn, beside)[0]
+        values = lengthened(values).view(len(some), paths, horizon, model.size)
         values = values.cumsum(2) if summed else values
         found.append(torch.quantile(values, levels, dim=1).permute(1, 2, 0, 3))
     return torch.cat(found)

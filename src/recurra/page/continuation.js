@@ -118,10 +118,11 @@ function told(token, bits) {
 
 function about(answer, run) {
   const bits = answer.nll / Math.LN2;
+  const perplexity = answer.perplexity < 100 ? answer.perplexity.toFixed(2) : short(answer.perplexity);
   return [
     element("span", { class: "key surprise" }, "surprising"),
     ...(run.generates ? [element("span", { class: "key continued-key" }, "continuation")] : []),
-    `${bits.toFixed(2)} bits a token, perplexity ${short(answer.perplexity)}.`,
+    `${bits.toFixed(2)} bits a token, perplexity ${perplexity}.`,
   ];
 }
 

@@ -41,6 +41,7 @@ def stream_functions(model: Any, inputs: Sequence[Input], horizon: int) -> list[
 
     from recurra.forecasts.networks import named_states
     from recurra.models.at_once import Seen, recent_values
+    from recurra.models.forecaster import Ahead
 
     begin = model.stack.start(1, next(model.parameters()))
     named = named_states(begin)
@@ -66,8 +67,8 @@ def stream_functions(model: Any, inputs: Sequence[Input], horizon: int) -> list[
         last = batch.values.lengths - 1
         rows = torch.arange(len(last), device=last.device)
         if model.direct is None:
-            said = model.recursively(features[rows, last], states, horizon, model.coming(batch, rows, last, horizon))
-            return {**by_name(said), **named_states(states)}
+            ahead = model.recursively(features[rows, last], states, horizon, model.coming(batch, rows, last, horizon))
+            return {**by_name(model, ahead), **named_states(states)}
         recent, *looked = tensors[count + len(of_states) :]
         coming = model.coming(batch, rows, last, max(horizon, model.direct.horizon))
         kept, memory = looked[:1], {}
@@ -77,8 +78,8 @@ def stream_functions(model: Any, inputs: Sequence[Input], horizon: int) -> list[
         seen = Seen(recent_values(model.direct.kept(features), ends, reach).squeeze(1), counts)
         if looked:
             memory = {"memory": recent_values(features, ends, reach - 1).squeeze(1)}
-        said = model.said_at_once(seen, states, recent, horizon, coming)
-        return {**by_name(said), **named_states(states), **memory}
+        ahead = Ahead(*model.directly(seen, states, recent, horizon, coming))
+        return {**by_name(model, ahead), **named_states(states), **memory}
 
     return [
         Recordable(BEGIN, [], lambda: named_states(begin)),
@@ -107,8 +108,11 @@ def batch_of(inputs: Sequence[Input], tensors: Sequence[Any]) -> Any:
     )
 
 
-def by_name(said: Any) -> dict[str, Any]:
-    """What a forecaster says, as outputs of a function. (torch)"""
+def by_name(model: Any, ahead: Any) -> dict[str, Any]:
+    """What a forecaster says of the steps ahead, as outputs of a function. (torch)"""
+    if searched := model.density.searched(ahead.features):
+        return {"values": ahead.values, "means": model.expected(ahead), **searched}
+    said = model.said(ahead)
     found = {"values": said.values, "means": said.means, "log_p": said.log_p}
     return found if said.fan is None else {**found, "fan": said.fan.to(said.values.dtype)}
 
@@ -117,7 +121,7 @@ class Predicts(Protocol):
     """What a reader needs of the predictor."""
 
     def arrays(self, running: Running, rows: Sequence[Encoded]) -> dict[str, NDArray[Any]]: ...
-    def said(self, outputs: Mapping[str, NDArray[Any]]) -> Any: ...
+    def said(self, outputs: Mapping[str, NDArray[Any]], rows: Sequence[Encoded]) -> Any: ...
 
 
 class Kept(NamedTuple):
@@ -168,7 +172,7 @@ class ProgramReader:
             there = kept.memory.shape[1]
             given["memory"] = np.pad(kept.memory, ((0, 0), (self.reach - 1 - there, 0), (0, 0)))
             given["count"] = np.array([there], np.int64)
-        [forecast] = self.predictor.said(called(self.running, GO_ON, given))
+        [forecast] = self.predictor.said(called(self.running, GO_ON, given), [row])
         return forecast, kept
 
     def reviewed(self, row: Encoded, origins: NDArray[np.int64], horizon: int) -> Review:

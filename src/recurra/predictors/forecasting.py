@@ -31,8 +31,8 @@ TOGETHER = 8192
 BESIDE = ("future", "past", "static_numbers", "static_names", "gaps")
 """What may be known of a series beside its values."""
 
-SAID = ("values", "means", "log_p", "fan")
-"""What a program says of the steps ahead."""
+SAID = ("values", "means", "log_p", "fan", "rate", "shape", "log_square", "freedom")
+"""What a program says of the steps ahead; the last four are parameters of `recurra.forecasts.searched`."""
 
 
 class Forecasts(Protocol):
@@ -42,12 +42,17 @@ class Forecasts(Protocol):
     def refusal_of_streams(self) -> str | None: ...
     def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]: ...
     def origins_before(self, row: Encoded) -> NDArray[np.int64]: ...
+    def unit_of_row(self, row: Encoded) -> NDArray[np.float64]: ...
+
+    @property
+    def is_at_once(self) -> bool: ...
 
 
 class ForecastingPredictor(Predictor[Forecast]):
     """Series (B, T, d), with what is known beside them, to the next h steps (B, h, d).
 
-    forecast    values, lengths, what is known beside them -> values, means, log p, quantiles
+    forecast    values, lengths, what is known beside them -> values, means, log p, quantiles; of densities whose
+                quantiles have to be searched for, their parameters in place of log p and quantiles
     begin, read, go_on        of streams; see recurra.predictors.forecast_streams
     """
 
@@ -55,18 +60,10 @@ class ForecastingPredictor(Predictor[Forecast]):
         self.task, self.size, self.horizon, self.paths = task, size, horizon, paths
 
     def functions(self, model: Any) -> list[Recordable]:
-        from recurra.densities import Counting, StudentT
-        from recurra.programs.solving import NotExportable
-
         inputs = self.inputs(model)
 
         def forecast(*tensors: Any) -> Mapping[str, Any]:
-            if isinstance(model.density, Counting | StudentT):
-                raise NotExportable(
-                    f"the density {type(model.density).__name__} needs log Γ and a search for its quantiles, which a "
-                    "program does not have: train with model.output = 'gaussian', 'log_normal' or 'quantiles'"
-                )
-            return by_name(model.forecast(batch_of(inputs, tensors), self.horizon))
+            return by_name(model, model.forecast(batch_of(inputs, tensors), self.horizon))
 
         found = [Recordable("forecast", inputs, forecast)]
         return found if self.refusal_of_streams(model) else found + stream_functions(model, inputs, self.horizon)
@@ -146,7 +143,7 @@ class ForecastingPredictor(Predictor[Forecast]):
         return found
 
     def _together(self, rows: Sequence[Encoded], running: Running) -> Iterator[Forecast]:
-        return self.said(called(running, "forecast", self.arrays(running, rows)))
+        return self.said(called(running, "forecast", self.arrays(running, rows)), rows)
 
     def arrays(self, running: Running, rows: Sequence[Encoded]) -> dict[str, NDArray[Any]]:
         """The inputs of `forecast` for some rows."""
@@ -166,13 +163,16 @@ class ForecastingPredictor(Predictor[Forecast]):
             given |= {f"category{number}": column for number, column in enumerate(names.T)}
         return given
 
-    def said(self, outputs: Mapping[str, NDArray[Any]]) -> Iterator[Forecast]:
+    def said(self, outputs: Mapping[str, NDArray[Any]], rows: Sequence[Encoded]) -> Iterator[Forecast]:
         """The forecast of each row, of what a program has computed."""
-        found = {name: outputs[name].astype(np.float64) for name in SAID if name in outputs}
-        for row in range(len(found["values"])):
-            fan = found["fan"][row] if "fan" in found else None
-            values, means, log_p = (found[name][row, : self.horizon] for name in ("values", "means", "log_p"))
-            yield Forecast(values, means, None, float(log_p.sum()), None if fan is None else fan[: self.horizon])
+        found = {name: outputs[name][:, : self.horizon].astype(np.float64) for name in SAID if name in outputs}
+        for number, row in enumerate(rows):
+            own = {name: array[number] for name, array in found.items()}
+            if "log_p" not in own:
+                from recurra.forecasts.searched import searched  # which few forecasters need
+
+                own |= searched(own, self.task.unit_of_row(row), fan=self.task.is_at_once)
+            yield Forecast(own["values"], own["means"], None, float(own["log_p"].sum()), own.get("fan"))
 
 
 def widened(array: NDArray[Any], steps: int) -> NDArray[Any]:

@@ -61,8 +61,10 @@ if has_triton():  # it comes with torch for CUDA
             counts = tl.where(y == ignored, 0.0, 1.0)
             z_counts = tl.where(z == ignored, 0.0, 1.0)
             y, z = tl.where(y == ignored, 0, y), tl.where(z == ignored, 0, z)
+        # Read before the sums, where warps wait for each other: afterwards one overwrites what another would read.
+        p_score = tl.load(p_row + y).to(tl.float32)
         p_log, p_scores = log_sum_of_row(p_row, size, columns, BLOCK)
-        p_y = tl.load(p_row + y).to(tl.float32) - p_log
+        p_y = p_score - p_log
         share = tl.full((), 1.0, tl.float32)
         if TWO:
             share = share * 0.5

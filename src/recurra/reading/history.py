@@ -26,13 +26,9 @@ def continued(series: Iterable[Steps], ends: Mapping[str, Steps], *, longest: in
         yield steps if joined is None else joined
 
 
-def _moments(steps: Steps) -> NDArray[Any] | None:
-    return steps.times if steps.times is not None else steps.numbers
-
-
 def _joined(before: Steps, steps: Steps, longest: int) -> Steps | None:
     """The two as one series; None where the one does not go on with the other."""
-    old, new = _moments(before), _moments(steps)
+    old, new = before.moments, steps.moments
     if new is not None and not len(new):
         new = steps.later
     if old is None or new is None or not len(old) or not len(new) or old.dtype.kind != new.dtype.kind:
@@ -89,7 +85,7 @@ def _steps_apart(
 
 
 def _joined_moments(before: Steps, steps: Steps, missing: int) -> NDArray[Any]:
-    old, new = _moments(before), _moments(steps)
+    old, new = before.moments, steps.moments
     assert old is not None
     assert new is not None
     if not missing:

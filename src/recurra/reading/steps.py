@@ -45,6 +45,11 @@ class Steps:
         return len(self.values)
 
     @property
+    def moments(self) -> NDArray[Any] | None:
+        """(T,): times, be they dates or numbers; None where steps are only counted."""
+        return self.times if self.times is not None else self.numbers
+
+    @property
     def measured(self) -> NDArray[np.bool_]:
         """(T, d): False where the value was missing."""
         return self.known if self.observed is None else self.observed

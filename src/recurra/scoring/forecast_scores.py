@@ -19,7 +19,7 @@ from recurra.metrics.forecast_errors import (
     pinball,
     symmetric_percentage_errors,
 )
-from recurra.metrics.forecasts import came_true, drift, last_value, seasonal
+from recurra.metrics.forecasts import came_true, drift, last_value, pieces, seasonal
 from recurra.metrics.theta import theta
 from recurra.reading.series import Steps, compared
 from recurra.scoring.class_scores import scale_of
@@ -117,17 +117,17 @@ def value_scores(
         origins, whole = review.origins, example.values
         unit = measures.unit(example)
         gold = came_true(np.where(example.known, whole, np.nan), origins, horizon)
-        found = _said(whole, origins, horizon, season)
-        found["model"] = unit.ahead(review.ahead, whole[origins - 1])
+        ahead = unit.ahead(review.ahead, whole[origins - 1])
         known[row] = (~np.isnan(gold)).sum(0)
         scales = _scales(whole, origins, season, measures.usual_errors(example))
-        for name in methods:
-            errors[name][row] = np.nansum(np.abs(found[name] - gold), axis=0)
-            relative[name][row] = _relative(gold, found[name], *scales)
-        apart = found["model"] - gold
+        for name in methods:  # one after the other: each is as large as all that is known of a series
+            found = ahead if name == "model" else _said(name, whole, origins, horizon, season)
+            errors[name][row] = np.nansum(np.abs(found - gold), axis=0)
+            relative[name][row] = _relative(gold, found, *scales)
+        apart = ahead - gold
         squares[row] = apart[~np.isnan(gold)]
         by_step["mase"][row] = _mean(np.abs(apart) / scales[0], axis=(0, 2))
-        by_step["smape"][row] = _mean(symmetric_percentage_errors(gold, found["model"]), axis=(0, 2))
+        by_step["smape"][row] = _mean(symmetric_percentage_errors(gold, ahead), axis=(0, 2))
         is_scored, is_compared = _scored(example, review, settings)
         losses = review.losses[is_scored]
         log_size = np.where(is_compared, unit.log_size(whole), 0.0) if measures.has_sizes else 0.0 * is_compared
@@ -139,8 +139,7 @@ def value_scores(
         near = is_near_zero(gold).sum()
         counts[row] = nats.sum(), losses.sum(), is_scored.sum(), inside.sum(), len(inside), crps.sum(), near
         if review.fan is not None:
-            fan = unit.fan(review.fan, whole[origins - 1]).swapaxes(2, 3)  # (O, h, d, L)
-            for name, each in _fan_counts(fan, gold).items():
+            for name, each in _fan_counts(unit, review.fan, whole[origins - 1], gold).items():
                 fans[name][row] = each
         if (ends := measures.calibrated(example, review)) is not None:
             held, wide, values = _held(*ends, gold)
@@ -217,10 +216,11 @@ def value_scores(
     )
 
 
-def _said(whole: Floats, origins: NDArray[np.int64], horizon: int, season: int) -> dict[str, Floats]:
-    """What simple rules say of the steps after each origin, (O, h, d)."""
-    found = {"last_value": last_value(whole, origins, horizon), "drift": drift(whole, origins, horizon)}
-    return found | ({"seasonal": seasonal(whole, origins, horizon, season)} if season else {})
+def _said(rule: str, whole: Floats, origins: NDArray[np.int64], horizon: int, season: int) -> Floats:
+    """What a simple rule says of the steps after each origin, (O, h, d)."""
+    if rule == "seasonal":
+        return seasonal(whole, origins, horizon, season)
+    return (last_value if rule == "last_value" else drift)(whole, origins, horizon)
 
 
 def _scales(
@@ -271,12 +271,16 @@ def _sums(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     return {name: np.asarray(column.sum(0)) for name, column in columns.items()}
 
 
-def _fan_counts(fan: Floats, gold: Floats) -> dict[str, Floats]:
-    """(h,) each: sums over origins and columns, of quantiles (O, h, d, L)."""
+def _fan_counts(unit: Unit, fan: NDArray[np.floating], last: Floats, gold: Floats) -> dict[str, Floats]:
+    """(h,) each: sums over origins and columns, of quantiles (O, h, L, d) of scaled values."""
     levels = np.array(LEVELS)
     is_known = ~np.isnan(gold)
-    crps = 2 * pinball(fan, np.where(is_known, gold, 0.0), levels).mean(-1)
-    held, wide, values = _held(fan[..., 0], fan[..., -1], gold)
+    crps, low, high = (np.empty(gold.shape) for _ in range(3))
+    for some in pieces(fan):
+        quantiles = unit.fan(fan[some], last[some]).swapaxes(2, 3)  # (o, h, d, L)
+        crps[some] = 2 * pinball(quantiles, np.where(is_known[some], gold[some], 0.0), levels).mean(-1)
+        low[some], high[some] = quantiles[..., 0], quantiles[..., -1]
+    held, wide, values = _held(low, high, gold)
     size = np.where(is_known, np.abs(gold), 0.0).sum((0, 2))
     return {"crps": (crps * is_known).sum((0, 2)), "held": held, "width": wide, "fanned": values, "size": size}
 

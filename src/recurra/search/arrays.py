@@ -44,7 +44,10 @@ def array_like(numbers: Any, like: Array, dtype: type = np.int64) -> Array:
         return found
     import torch
 
-    return torch.from_numpy(np.ascontiguousarray(found)).to(like.device)
+    from recurra.padding import longest
+
+    numbers_here = torch.from_numpy(np.ascontiguousarray(found))
+    return numbers_here.to(like.device, longest(like.device) if dtype is np.float64 else None)
 
 
 def numbers_of(array: Array) -> NDArray[Any]:
@@ -62,7 +65,12 @@ def copied(array: Array) -> Array:
 
 
 def doubled(array: Array) -> Array:
-    return array.astype(np.float64) if is_numpy(array) else array.double()
+    """float64; of a device that has none, float32."""
+    if is_numpy(array):
+        return array.astype(np.float64)
+    from recurra.padding import lengthened
+
+    return lengthened(array)
 
 
 def at_least_single(array: Array) -> Array:

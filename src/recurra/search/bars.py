@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recurra.padding import longest
 from recurra.search.bracket_table import BracketTable
 from recurra.search.rules import Law
 from recurra.search.running import Scored
@@ -60,7 +61,7 @@ class Bars:
         self.law.check_vocabulary(vocabulary)
         known = [token for token in self.law.ends if 0 <= token < vocabulary]
         self.is_end = flags(known, vocabulary).to(device)
-        self.divisors = self.divisors.to(device)
+        self.divisors = self.divisors.to(device, longest(device))
         if self.law.banned:
             self.banned = flags(self.law.banned, vocabulary).to(device)
         if self.law.min_length and known:

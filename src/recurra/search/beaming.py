@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from recurra.padding import longest
 from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
 from recurra.search.continuing import best_answers, continued
 from recurra.search.front import Numbers
@@ -98,7 +99,7 @@ class Beaming(Generic[Moving, Fixed]):
         """Before the first step: one hypothesis for each sentence, and absent ones."""
         first, begun = selected((tokens, moving), select_first(numbers, tokens.device, self.width))
         sentences, device = len(numbers), tokens.device
-        totals = torch.full((sentences, self.width), -torch.inf, dtype=torch.float64, device=device)
+        totals = torch.full((sentences, self.width), -torch.inf, dtype=longest(device), device=device)
         totals[:, 0] = 0.0
         return Beamed(
             step=torch.zeros(1, dtype=torch.long, device=device),
@@ -148,7 +149,7 @@ class Beaming(Generic[Moving, Fixed]):
             if self.coverage_penalty and seen is not None:
                 covered = seen if covered is None else covered + seen
                 by_row = self.coverage_penalty * uncovered(covered, given.places)
-                lack = by_row.view(sentences, width).gather(1, parents).double()
+                lack = by_row.view(sentences, width).gather(1, parents).to(totals.dtype)
             each.append((kept, chosen, parents, lack, seen))
             tokens = chosen.flatten()
             run.go_on(tokens, rows)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from recurra.errors import ConfigError
+from recurra.padding import longest
 from recurra.search.rules import NONE, Law, Rules
 from recurra.search.score import check_penalties, divisor, uncovered
 from recurra.search.search import Fixed, Hypothesis, Moving, Step, Watch, check_count, lengths_of, no_token, selected
@@ -66,7 +67,9 @@ def exhaustive(
         for sentence in range(len(tokens)):
             first, start, source, real = selected((tokens, moving, fixed, places), torch.tensor([sentence]).to(tokens))
             answers: list[Hypothesis] = []
-            blocks = [Block(first, start, torch.zeros_like(first, dtype=torch.float64), first[:, None][:, :0], None)]
+            blocks = [
+                Block(first, start, torch.zeros_like(first, dtype=longest(first.device)), first[:, None][:, :0], None)
+            ]
             while blocks:
                 block = longer(step, blocks.pop(), source, watch, law, sentence)
                 is_end = torch.isin(block.tokens, torch.tensor(law.ends).to(tokens))

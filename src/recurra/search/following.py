@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from recurra.padding import longest
 from recurra.search.bars import Bars, Bounds, Prefixes, bounds_of, prefixes_of
 from recurra.search.continuing import most_probable, most_probable_noted
 from recurra.search.front import Numbers
@@ -91,7 +92,7 @@ class Following(Generic[Moving, Fixed]):
         chances = None if given.chances is None else given.chances.index_select(1, numbers)
         closed, room = list[Tensor | None](), (len(state.tokens), self.columns)
         chosen = state.tokens.new_zeros(room) if state.chosen is None else state.chosen
-        gained = torch.zeros_like(chosen, dtype=torch.float64) if state.gained is None else state.gained
+        gained = torch.zeros_like(chosen, dtype=longest(device)) if state.gained is None else state.gained
         tokens, ids, values, seen = state.tokens, list[Tensor](), list[Tensor](), list[Tensor]()
         for at in range(self.stretch_size):
             scored = run.scores()
@@ -129,7 +130,7 @@ class Following(Generic[Moving, Fixed]):
             watched.index_copy_(1, numbers, torch.stack(seen, dim=1))
         alive = state.alive
         if ids:
-            found, now = torch.stack(ids, dim=1), torch.stack(values, dim=1).double()
+            found, now = torch.stack(ids, dim=1), torch.stack(values, dim=1).to(gained.dtype)
             if not bars.needs_past:
                 chosen.index_copy_(1, numbers, found)
             gained.index_copy_(1, numbers, now)

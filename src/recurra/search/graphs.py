@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from recurra.capturing import undone
+from recurra.capturing import Pool, capturing
 from recurra.search.rules import Flags
 from recurra.search.trees import leaves, mapped, signature
 
@@ -105,7 +105,7 @@ class Graphs:
         self.recorded = 0  # how many recordings were made
         self.lock = RLock()  # recorded steps have one set of tensors: one search at a time
         self._visits: Counter[Hashable] = Counter()
-        self._pool: Any = None
+        self._pool: Pool | None = None
 
     @property
     def refusals(self) -> list[str]:
@@ -191,9 +191,8 @@ class Graphs:
         here.wait_stream(side)
         torch.cuda.synchronize()
         if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
-        graph = torch.cuda.CUDAGraph()
-        with undone(graph, self._pool), torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            self._pool = Pool()
+        with torch.cuda.stream(side), capturing(self._pool) as graph:
             steps()
         return graph.replay
 
@@ -237,7 +236,7 @@ class Track(Generic[State, Given]):
         if self._room is None:
             return found.cpu().numpy()
         if self._room.alive is None:
-            self._room.alive = torch.empty(found.shape, dtype=found.dtype, pin_memory=True)
+            self._room.alive = torch.empty(found.shape, dtype=found.dtype, device="cpu", pin_memory=True)
         self._room.alive.copy_(found, non_blocking=True)
         arrived = torch.cuda.Event()
         arrived.record()

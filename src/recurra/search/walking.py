@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from recurra.padding import longest
 from recurra.search.graphs import Graphs, Track, Walk, rounded
 from recurra.search.rules import Ids
 from recurra.search.trees import leaves, mapped
@@ -108,5 +109,8 @@ def select_first(numbers: Ids, device: torch.device, each: int = 1) -> Tensor:
 
 
 def on(device: torch.device, tree: Any) -> Any:
-    """Made on the host, brought to a device without waiting for it."""
-    return mapped(tree, lambda leaf: leaf.to(device, non_blocking=True))
+    """Made on the host, brought to a device without waiting for it; float64 as the longest numbers that it has."""
+    exact = longest(device)
+    return mapped(
+        tree, lambda leaf: leaf.to(device, exact if leaf.dtype == torch.float64 else leaf.dtype, non_blocking=True)
+    )

@@ -22,6 +22,7 @@ from recurra.engines import (
     report_layer,
 )
 from recurra.engines.choice import is_replaced, parts_of
+from recurra.engines.generators import unnoticed
 from recurra.engines.looked_up import can_look_up, project
 from recurra.engines.looked_up import read as read_looked_up
 from recurra.errors import ConfigError, DataError
@@ -316,7 +317,7 @@ class Recurrent(nn.Module):
         """
         like = self._like() if x is None else self._checked(x).values
         x = Padded.full(like.new_zeros(1, TYPICAL_STEPS, self.input_size)) if x is None else x
-        with torch.random.fork_rng(devices=[]):  # a report draws masks, but the next batch must not notice
+        with unnoticed(like.device):  # a report draws masks, but the next batch must not notice
             states, fixed = self.start(x.lengths.shape[0], like), self.fixed(x.lengths.shape[0], like)
         rows = []
         for number in range(len(self.cells)):

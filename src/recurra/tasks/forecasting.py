@@ -377,6 +377,16 @@ class Forecasting(Task[Steps, "ForecasterBatch", Output]):
         unseen = int(row["unseen"][0]) if "unseen" in row else -1
         return origins_before(self.conventions, unseen, len(row["values"]))
 
+    @property
+    def is_at_once(self) -> bool:
+        """Whether all steps of a horizon are forecast at once, each with quantiles."""
+        return self.conventions.is_direct
+
+    def unit_of_row(self, row: Encoded) -> NDArray[np.float64]:
+        """(d,): how much a value of 1 of an encoded series stands for; of counts, each series may have its own."""
+        found: NDArray[np.float64] = row.get("unit", self.conventions.scale.spread)
+        return found
+
     def places(self, rows: Sequence[Encoded]) -> list[NDArray[np.int64]]:
         """From where the steps of each row are forecast to be scored."""
         if self.conventions.gives_coins:

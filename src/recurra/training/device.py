@@ -9,6 +9,7 @@ import torch
 
 from recurra.config import Training
 from recurra.errors import ConfigError
+from recurra.padding import longest
 from recurra.products.triton_here import why_no_kernels
 from recurra.settings import SettingError, about
 from recurra.training.processes import Processes
@@ -59,6 +60,12 @@ def device_of(training: Training, processes: Processes | None = None) -> torch.d
             "training.precision = 'float16' needs a GPU; on the CPU use 'bfloat16' or 'float32'.",
             ("training", "precision"),
         )
+    if training.precision == "float64" and longest(device) != torch.float64:
+        raise SettingError(
+            f"training.precision = 'float64' needs a device that has float64, and {device.type} has not: use "
+            f"'float32', or training.device = 'cpu'.",
+            ("training", "precision"),
+        )
     return device
 
 
@@ -70,10 +77,10 @@ def own_gpu(wanted: str, rank: int, processes: int) -> str:
             f"which each takes one, or 'cpu'.",
             ("training", "device"),
         )
-    if torch.cuda.is_available() and torch.cuda.device_count() < processes:
+    if torch.cuda.is_available() and (found := torch.cuda.device_count()) < processes:
+        few = "there is 1 here: train in one process" if found == 1 else f"there are {found} here: train in as many"
         raise SettingError(
-            f"{processes} processes need a GPU each, but there are {torch.cuda.device_count()} here: train "
-            f"in as many processes, or with --device cpu.",
+            f"{processes} processes need a GPU each, but {few}, or with training.device = 'cpu' (--device cpu).",
             ("training", "device"),
         )
     return f"cuda:{rank}"

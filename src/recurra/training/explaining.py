@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence, Sized
 from html import escape
 from itertools import islice
@@ -167,7 +168,7 @@ def numbers_of(asked: Asked, viewers: Mapping[str, Viewer]) -> dict[str, Any]:
 
 
 def example_of(task: Task[Any, Any, Any], given: str | Sequence[Any] | Mapping[str, Any] | Frame) -> Any:
-    """The one example that is meant by a line, by FILE:LINE, or by an input as `predict` takes it."""
+    """The one example that is meant by a line, by FILE:LINE, by FILE:SERIES, or by an input as `predict` takes it."""
     if is_frame(given):
         with as_files(given, "explain") as [file]:
             found = list(islice(task.questions(file, ()), 2))
@@ -183,6 +184,11 @@ def example_of(task: Task[Any, Any, Any], given: str | Sequence[Any] | Mapping[s
         [example] = task.questions(None, [given])  # type: ignore[list-item]  # checked by the task
         return example
     file, _, number = given.rpartition(":")
+    if task.schema().kind == "series":
+        if not number.isdecimal() and _is_of_data(file) and Path(file).is_file():
+            return _series_named(task, file, number)
+        if _is_of_data(given) and Path(given).is_file():
+            return _only_series(task, given)
     is_named = number.isdecimal() and (Path(file).is_file() or _is_of_data(file))
     if not is_named:
         if _is_of_data(given) and Path(given).is_file():
@@ -201,9 +207,37 @@ def example_of(task: Task[Any, Any, Any], given: str | Sequence[Any] | Mapping[s
         raise DataError(
             f"{file}:{number}: there is no such line: the file is shorter. Give the number of a line with an input."
         )
+    if at != int(number) and (name := getattr(example, "name", "")):
+        raise DataError(
+            f"{file}:{number}: no series starts on this line; '{name}' starts on line {at}. A series may also be "
+            f"named, as {file}:{name}."
+        )
     if at != int(number):
         raise DataError(f"{file}:{number}: no row starts on this line; the next row starts on line {at}.")
     return example
+
+
+def _series_named(task: Task[Any, Any, Any], file: str, name: str) -> Any:
+    """The series of a name in a file."""
+    names = list[str]()
+    for example in task.questions(file, (line for _, line in lines(file))):
+        if example.name == name:
+            return example
+        names.append(example.name)
+    if not any(names):
+        raise DataError(f"{file}:{name}: the series of this file have no names: give the number of a line.")
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"Did you mean '{near[0]}'?" if near else f"The first of its {len(names):,} series is '{names[0]}'."
+    raise DataError(f"{file} has no series '{name}'. {hint}")
+
+
+def _only_series(task: Task[Any, Any, Any], file: str) -> Any:
+    """The series of a file that has but one."""
+    found = list(islice(task.questions(file, (line for _, line in lines(file))), 2))
+    if len(found) == 1:
+        return found[0]
+    first = (found[0].name or task.origin(found[0])[1]) if found else 1
+    raise DataError(f"{file} has several series, but explain takes one: name it, as {file}:{first}.")
 
 
 def _is_of_data(name: str) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from torch import nn
 
 from recurra.analysis.backtests import Backtest
@@ -25,7 +26,7 @@ from recurra.generation.generated import Manner, TextSource
 from recurra.manifest import committing, verify
 from recurra.models.saved import put_weights, read_tensors
 from recurra.models.together import Together
-from recurra.padding import fitted
+from recurra.padding import fitted, longest
 from recurra.predictors.streaming import AnyStream
 from recurra.tasks.task import Prediction, Task
 from recurra.training.answering import TOKENS, Answering, changed_task
@@ -358,4 +359,4 @@ def weighted(task: Task[Any, Any, Any], path: Path, device: str) -> nn.Module:
     if any(tensor.is_floating_point() and tensor.element_size() == 8 for tensor in tensors.values()):
         model = model.double()
     put_weights(model, tensors, path / MODEL)
-    return model.to(where).eval()
+    return model.to(where, None if longest(where) == torch.float64 else longest(where)).eval()

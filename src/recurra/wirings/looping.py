@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from recurra.attention import Memory
-from recurra.capturing import capturing
+from recurra.capturing import Pool, capturing
 from recurra.cells.weights import replaced
 from recurra.engines.replay import is_differentiated
 from recurra.engines.vendor import autocast_type
@@ -224,8 +224,8 @@ class Room:
         self.turn = 0
 
     @functools.cached_property
-    def pool(self) -> Any:
-        return torch.cuda.graph_pool_handle()
+    def pool(self) -> Pool:
+        return Pool()
 
     def found(self, key: Size, make: Callable[[], Graphs | str], most_bytes: float) -> Graphs | None:
         """The graphs of a size, made when it comes for the second time; None before, or where they cannot be made.
@@ -267,7 +267,7 @@ class Use:
 
 
 def graphs_or_reason(
-    wiring: Any, call: Call, sizes: Sizes, parameters: Sequence[nn.Parameter], is_recorded: bool, pool: Any
+    wiring: Any, call: Call, sizes: Sizes, parameters: Sequence[nn.Parameter], is_recorded: bool, pool: Pool
 ) -> Graphs | str:
     """Graphs of a loop; or, where its steps cannot be recorded, why, and a warning that says so."""
     try:
@@ -317,7 +317,7 @@ class Graphs:
         sizes: Sizes,
         parameters: Sequence[nn.Parameter],
         is_recorded: bool,
-        pool: Any,
+        pool: Pool,
     ) -> None:
         x, *others = call.tensors
         self.inputs = [x.new_zeros(larger(x, sizes, has_steps=True))]
@@ -362,7 +362,7 @@ class Graphs:
         self.size = sum({each.data_ptr(): each.numel() * each.element_size() for each in held}.values())
 
 
-def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Any) -> tuple[torch.cuda.CUDAGraph, Any]:
+def recorded(run: Callable[[], Any], stream: torch.cuda.Stream, pool: Pool) -> tuple[torch.cuda.CUDAGraph, Any]:
     """What a function launches as a graph, and what it returns."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), capturing(pool) as graph:

@@ -25,7 +25,7 @@ class AttendingFirst(Wiring):
 
     attention: Attention
     reads_before: bool = False
-    """Whether h̃_t is made of the last layer's state before the step."""
+    """Whether h̃_t is made of what came out of the layers in the step before."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -45,7 +45,10 @@ class AttendingFirst(Wiring):
         """One step of the first layer: its state after it, and what it saw."""
 
     def start(self, cells: tuple[AnyState, ...], source: Source) -> WiringState:
-        return WiringState(cells, self.attention.start(memory_of(source)), None, None)
+        # Not the state of the last cell: with a way past it, or a mix of layers, what comes out is more than that.
+        above = self.above if self.reads_before else None
+        fed = None if above is None else above.mixed([state[0] for state in cells])
+        return WiringState(cells, self.attention.start(memory_of(source)), fed, None)
 
     def fixed(self, rows: int, like: Tensor) -> tuple[Any, Fixed | None]:
         first = self.fixed_of_first(rows, like)
@@ -59,14 +62,15 @@ class AttendingFirst(Wiring):
             assert of_others is not None, "`fixed` prepares the layers above where there are some"
             s, upper = self.above.advance(self.dropout(s), only(others), of_others, below=s)
             others = layers_of(upper)
-        h = self.readout(source, state.cells[-1][0] if self.reads_before else s, seen.context, x=x)
-        return h, WiringState((first, *others), seen.past, None, seen.weights, seen.chance)
+        h = self.readout(source, came_out(state) if self.reads_before else s, seen.context, x=x)
+        fed = None if state.fed is None else s
+        return h, WiringState((first, *others), seen.past, fed, seen.weights, seen.chance)
 
     def forward(self, x: Padded, state: WiringState, source: Source) -> Features:
         s, context, *chance, weights = looped(self, x.values, state, source)
         if self.above is not None:
             s = self.above(Padded(self.dropout(s), x.lengths), only(alike(state.cells[1:], s)), below=s)[0].values
-        s = before(state.cells[-1][0], s) if self.reads_before else s
+        s = before(came_out(state), s) if self.reads_before else s
         return Features(self.readout(source, s, context, x=x.values), weights, chance[0] if chance else None)
 
     def loop(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...]:
@@ -87,6 +91,11 @@ class AttendingFirst(Wiring):
     def fused(self, x: Tensor, state: WiringState, source: Source) -> tuple[Tensor, ...] | None:
         """What `loop` computes, by few kernels; None where there are none for it."""
         return None
+
+
+def came_out(state: WiringState) -> Tensor:
+    """What came out of all layers in the step before, (N, ·): of a single one, its state."""
+    return state.cells[0][0] if state.fed is None else state.fed
 
 
 def alike(states: tuple[AnyState, ...], s: Tensor) -> tuple[AnyState, ...]:

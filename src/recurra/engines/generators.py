@@ -1,0 +1,29 @@
+"""The generators of random numbers on which a computation on a device draws: that of the CPU, and its own."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+
+def states_of(device: torch.device) -> list[Tensor]:
+    """Where they stand."""
+    own = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
+    return [torch.get_rng_state(), *own]
+
+
+def unnoticed(device: torch.device) -> AbstractContextManager[None]:
+    """Inside, numbers are drawn, and afterwards they go on as if none had been.
+
+    >>> before = torch.get_rng_state()
+    >>> with unnoticed(torch.device("cpu")):
+    ...     torch.rand(2).shape
+    torch.Size([2])
+    >>> torch.equal(torch.get_rng_state(), before)
+    True
+    """
+    if device.type == "cpu":
+        return torch.random.fork_rng(devices=[])
+    return torch.random.fork_rng(devices=[device], device_type=device.type)
