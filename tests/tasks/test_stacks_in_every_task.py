@@ -59,6 +59,9 @@ def test_a_stack_is_as_said_in_every_task(number: int, way: str, tmp_path: Path)
     assert unreached == []
 
 
+LAST = ["model.layers=2", "model.summary=last"]
+CONDITIONAL = ["model.layers=2", "data.text=premise", "data.second=hypothesis", "model.pairing=conditional"]
+STATES = ["model.attention=none", "model.encoder.layers=2"]
 REFUSED = [
     ("tagging", ["model.encoder=transformer", "model.mix=mean"], "model.encoder = 'transformer' has no cells"),
     (
@@ -78,6 +81,19 @@ REFUSED = [
     ("forecasting", ["model.ahead=direct", "model.direction=backward"], "predicts all steps at once"),
     ("question_answering", ["model.direction=backward"], "reads sentences without a cell"),
     ("vec2seq", ["model.mix=mean"], "there is one layer, and nothing to mix"),
+    (
+        "classification",
+        [*LAST, "model.mix=mean"],
+        "model.summary = 'last' takes the last layer's state, not what a mix",
+    ),
+    ("classification", [*LAST, "model.skip=residual"], "there is no third layer to see what is added to the second"),
+    (
+        "classification",
+        [*CONDITIONAL, "model.mix=learned"],
+        "'conditional' without attention takes the last layer's state",
+    ),
+    ("seq2seq", [*STATES, "model.mix=mean"], "takes of the encoder the states alone"),
+    ("seq2seq", [*STATES, "model.skip=highway"], "the states alone .* which no way past the last layer enters"),
 ]
 
 
@@ -85,3 +101,20 @@ REFUSED = [
 def test_where_there_is_nothing_to_stack_it_is_said_why(task: str, settings: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         setup(task, overrides=settings)
+
+
+ALLOWED = [
+    ("classification", ["model.layers=3", "model.summary=last", "model.skip=residual"]),
+    (
+        "classification",
+        [*CONDITIONAL[:3], 'model.pairing={name="conditional", attention="additive"}', "model.mix=mean"],
+    ),
+    ("seq2seq", [*STATES, "model.decoder.layers=2", "model.mix=mean"]),
+    ("seq2seq", [*STATES, 'model.conditioning=["every"]', "model.summary=mean", "model.mix=mean"]),
+    ("seq2seq", ["model.attention=none", "model.encoder.layers=3", "model.skip=highway"]),
+]
+
+
+@pytest.mark.parametrize(("task", "settings"), ALLOWED)
+def test_where_something_sees_the_layers_they_may_be_mixed(task: str, settings: list[str]) -> None:
+    setup(task, overrides=settings)

@@ -419,6 +419,27 @@ class ClassificationSettings:
             idle["model", "merge"] = "model.bidirectional = false leaves only one direction"
         if cells == {"rnn"}:
             idle |= idle_of_stack(model.hidden, model.layers)
+            idle |= self._idle_of_states()
+        return idle
+
+    def _idle_of_states(self) -> Idle:
+        """What of a stack's outputs nobody sees, where its last state stands for a whole text."""
+        model, pairing = self.model, self.model.pairing
+        layers = len(model.hidden) if isinstance(model.hidden, list) else model.layers or 1
+        if name_of(pairing) == "conditional":
+            look = "none" if isinstance(pairing, str) else name_of(pairing.get("attention", "none"))
+            why = "model.pairing = 'conditional' without attention takes the last layer's state"
+            is_of_states = look == "none"
+        else:
+            why = f"model.summary = '{name_of(model.summary)}' takes the last layer's state"
+            is_of_states = name_of(pairing) == USUAL_PAIRING and name_of(model.summary) in OF_STATES
+        if not is_of_states or layers == 1 or model.encoder != "rnn":
+            return {}
+        idle: Idle = {("model", "mix"): f"{why}, not what a mix makes of the layers' outputs"}
+        if layers == 2:
+            idle["model", "skip"] = (
+                f"{why}, and there is no third layer to see what is added to the second one's output"
+            )
         return idle
 
     def _spells(self, kinds: set[str]) -> bool:

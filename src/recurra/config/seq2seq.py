@@ -213,6 +213,11 @@ class Seq2SeqSettings:
         if all(len(widths) == 1 for widths in stacks):
             idle["model", "skip"] = "there is one layer on either side, and a way past the second needs more"
             idle["model", "mix"] = "there is one layer on either side, and nothing to mix"
+        elif own.kind == "rnn" and not model.sees_outputs and (written.kind != "rnn" or len(model.decoder_widths) == 1):
+            why = "the decoder has no layers to mix, and takes of the encoder the states alone (model.attention = none)"
+            idle["model", "mix"] = why
+            if len(model.encoder_widths) == 2:
+                idle["model", "skip"] = f"{why}, which no way past the last layer enters"
         if own.hidden is not None and written.hidden is not None:
             idle["model", "hidden"] = "model.encoder.hidden and model.decoder.hidden set the sizes"
         is_deep = own.layers is not None or isinstance(own.hidden, list) or own.kind == "pyramid"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from recurra.config.common import check_direction, check_layers
+from recurra.config.tagging import OF_STATES
 from recurra.config.transformer import FORM_SETTING, HEADS, Form, check_transformer
 from recurra.config.writer_model import WriterModel, look_of
 from recurra.frozen import dataclass
@@ -182,7 +183,7 @@ class Seq2SeqModel(WriterModel):
                 "the decoder. Leave it out.",
                 ("model", "bridge"),
             )
-        of_states = name_of(self.summary) in ("last", "last_cell", "ends")
+        of_states = name_of(self.summary) in OF_STATES
         if self.encoder.kind not in RECURRENT and self.conditioning and of_states:
             raise SettingError(
                 f"model.summary = '{name_of(self.summary)}' needs a recurrent encoder, but model.encoder.kind = "
@@ -227,6 +228,12 @@ class Seq2SeqModel(WriterModel):
     def has_cells(self) -> bool:
         """Whether there are layers of cells, on either side."""
         return super().has_cells or self.encoder.kind in RECURRENT
+
+    @property
+    def sees_outputs(self) -> bool:
+        """Whether the decoder sees more of a recurrent encoder than its states."""
+        pools = bool(self.conditioning) and name_of(self.summary) not in OF_STATES
+        return self.attends or self.pointer is not None or pools or self.decoder.kind == "ctc"
 
     @property
     def steps_in_a_place(self) -> int:
