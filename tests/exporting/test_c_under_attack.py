@@ -33,6 +33,7 @@ EXPORTED: list[tuple[str, Width]] = [
     ("tagging", "int8"),
     ("seq2seq", "bf16"),
 ]
+TABLE = {"data.time": "time", "data.series": "shop", "data.values": ["sold"], "data.season": 4, "decoding.horizon": 3}
 OTHERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     **{name: ("seq2seq", "pairs", {**SMALL, **SYMBOLS, **asked}) for name, asked in MODELS.items()},
     "a tagger of streams": ("tagging", "tags", {"model.hidden": 8, "model.bidirectional": False}),
@@ -41,11 +42,13 @@ OTHERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "answers to stories": ("question_answering", "stories", {"model.hidden": 6, "model.memories": 6}),
     "forecasts of series": (
         *("forecasting", "table"),
-        {
-            **{"model.hidden": 6, "model.ahead": "attention", "data.future": ["price"], "decoding.horizon": 3},
-            **{"data.time": "time", "data.series": "shop", "data.values": ["sold"], "data.season": 4},
-        },
+        {**TABLE, "model.hidden": 6, "model.ahead": "attention", "data.future": ["price"]},
     ),
+    "forecasts of counts": (
+        *("forecasting", "counts"),
+        {**TABLE, "model.hidden": 6, "model.ahead": "direct", "model.output": "negative_binomial"},
+    ),
+    "forecasts with heavy tails": ("forecasting", "table", {**TABLE, "model.hidden": 6, "model.output": "student_t"}),
 }
 """Untrained models: their tasks, data and settings."""
 

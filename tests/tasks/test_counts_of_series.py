@@ -20,7 +20,6 @@ from recurra.forecasts.windows import windows_of
 from recurra.models.reviewing import observed, review
 from recurra.models.series_batch import batched, recurring_series
 from recurra.padding import fitted
-from recurra.programs.solving import NotExportable
 from recurra.runs import begin, setup
 from recurra.training.progress import Silent
 from recurra.training.trained import Trained, load
@@ -237,15 +236,13 @@ def test_a_run_whose_series_had_one_scale_keeps_it(runs: Path) -> None:
     assert np.isfinite(said.values).all()
 
 
-@pytest.mark.parametrize(("way", "density"), [("recursive", "NegativeBinomial"), ("attention", "Poisson")])
-def test_exports_of_counts_are_refused_in_words(runs: Path, tmp_path: Path, way: str, density: str) -> None:
-    with pytest.raises(NotExportable, match=f"the density {density} needs log Γ and a search for its quantiles"):
-        export(runs / way, tmp_path / "exported")
-
-
-def test_an_exported_direct_forecaster_of_positive_values_answers_as_its_run(runs: Path, tmp_path: Path) -> None:
-    export(runs / "positive", tmp_path / "exported")
-    file = str(runs / "positive.csv")
-    right = by_name(load(runs / "positive"), file)
-    for answer in load_exported(tmp_path / "exported").predict_file(file, []):
-        np.testing.assert_allclose(answer.detail["values"], right[answer.detail["series"]]["values"], rtol=1e-4)
+@pytest.mark.parametrize("way", ["recursive", "direct", "attention", "positive"])
+def test_an_exported_forecaster_answers_each_series_in_its_own_scale(runs: Path, tmp_path: Path, way: str) -> None:
+    export(runs / way, tmp_path / "exported")
+    file = str(runs / f"{way}.csv")
+    right, found = by_name(load(runs / way), file), load_exported(tmp_path / "exported").predict_file(file, [])
+    assert {answer.detail["series"] for answer in found} == right.keys()
+    for answer in found:
+        wanted = right[answer.detail["series"]]
+        for part in {"values", "mean", "low", "high"} & wanted.keys():
+            np.testing.assert_allclose(answer.detail[part], wanted[part], rtol=1e-4)
