@@ -57,7 +57,7 @@ def review(
     inside = torch.zeros_like(targets, dtype=torch.bool)
     bounds = torch.zeros(rows, steps, 2, model.size, dtype=targets.dtype, device=targets.device)
     crps = torch.full_like(targets, torch.nan)
-    fans: list[list[Tensor]] = [[] for _ in range(rows)]
+    fans = [_Fans(len(each)) for each in origins]
     shares = model.shares(paths, horizon, seed) if paths and quantiles else None
     futures: list[list[Tensor]] = [[] for _ in range(rows)]
     outputs: Tensor | None = None
@@ -95,12 +95,12 @@ def review(
                     best, fan = _reviewed(model, batch, seen, states_here, row, ends, horizon)
                     futures[row].append(best)
                     if quantiles:
-                        fans[row].append(fan)
+                        fans[row].add(fan)
                     continue
                 coming = model.coming(batch, torch.full_like(places, row), places + start, horizon)
                 futures[row].append(model.ahead(at, states_here, horizon, beside=coming)[0])
                 if shares is not None:
-                    fans[row].append(_fan(model, at, states_here, shares, coming, summed=summed))
+                    fans[row].add(_fan(model, at, states_here, shares, coming, summed=summed))
     numbers = [
         (each.cpu() if each is inside else each.cpu().double()).numpy()
         for each in (losses, means, inside, bounds, crps)
@@ -120,25 +120,28 @@ def review(
             distance[:first] = np.nan
             each = each._replace(crps=distance)
         if shares is not None or (model.direct is not None and quantiles):
-            each = each._replace(fan=_joined(fans[row], (horizon, len(LEVELS), model.size)))
+            each = each._replace(fan=fans[row].all(horizon, model.size))
         found.append(each)
     return found
 
 
-def _joined(parts: list[Tensor], sizes: tuple[int, ...]) -> NDArray[np.floating]:
-    """Fans (O_i, h, L, d) one after the other, in their own precision; the list is emptied: each is held once."""
-    found: NDArray[np.floating] = np.empty((sum(map(len, parts)), *sizes), _numbers_of(parts))
-    first = 0
-    while parts:
-        part = parts.pop(0)
-        found[first : first + len(part)] = part.cpu().numpy()
-        first += len(part)
-    return found
+class _Fans:
+    """The fans (O, h, L, d) of the origins of a row, in their own precision: each is held once."""
 
+    def __init__(self, origins: int) -> None:
+        self._origins, self._count = origins, 0
+        self._values: NDArray[np.floating] | None = None
 
-def _numbers_of(parts: list[Tensor]) -> type[np.floating]:
-    """The precision that holds all that is said there."""
-    return np.float32 if parts and all(part.dtype == torch.float32 for part in parts) else np.float64
+    def add(self, fan: Tensor) -> None:
+        """Those of the next origins."""
+        part: NDArray[np.floating] = fan.cpu().numpy()
+        if self._values is None:
+            self._values = np.empty((self._origins, *part.shape[1:]), part.dtype)
+        self._values[self._count : self._count + len(part)] = part
+        self._count += len(part)
+
+    def all(self, horizon: int, size: int) -> NDArray[np.floating]:
+        return np.zeros((0, horizon, len(LEVELS), size)) if self._values is None else self._values
 
 
 @torch.no_grad()
