@@ -26,6 +26,8 @@ class Attentive(Pairing):
         r   = Σ_t s_t y_t
         g   = tanh(W_r r + W_g u)
 
+    u is of the last layer alone: model.mix, and a way past that layer, are for the document.
+
     attention       additive as above, or any other similarity of u and y_t
     """
 
