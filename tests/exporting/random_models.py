@@ -190,7 +190,7 @@ FAMILIES: dict[str, Family] = {
         {
             **STACK,
             "model.ahead": st.sampled_from(["direct", "attention", "recursive"]),
-            "model.output": st.sampled_from(["gaussian", "quantiles", "squared_error", "student_t"]),
+            "model.output": st.sampled_from(["gaussian", "quantiles", "squared_error", "student_t", "mixture"]),
             "model.embedding": st.sampled_from([0, 4]),
             "data.future": st.sampled_from([[], ["price"]]),
             "data.static": st.sampled_from([[], ["size"], ["size", "town"]]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,11 @@ def drawn(name: str, unit: float, spread: float) -> tuple[Any, torch.Tensor]:
 @pytest.mark.parametrize("spread", [0.3, 3.0])
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("student_t", 1.0), *((name, unit) for name in ("poisson", "negative_binomial") for unit in (0.3, 40.0, 5e3))],
+    [
+        ("student_t", 1.0),
+        ("mixture", 1.0),
+        *((name, unit) for name in ("poisson", "negative_binomial") for unit in (0.3, 40.0, 5e3)),
+    ],
 )
 def test_what_is_searched_for_is_what_a_density_says_in_torch(name: str, unit: float, spread: float) -> None:
     density, features = drawn(name, unit, spread)
@@ -92,6 +97,21 @@ def test_quantiles_of_t_have_closed_forms_where_there_are_some() -> None:
         alpha = 4 * u * (1 - u)
         q = math.cos(math.acos(math.sqrt(alpha)) / 3) / math.sqrt(alpha)
         assert z == pytest.approx(math.copysign(2 * math.sqrt(max(q - 1, 0)), u - 0.5), abs=1e-7)
+
+
+def test_a_mixture_lies_around_what_is_added_to_it() -> None:
+    parts = {
+        "log_weights": np.log([[[0.2, 0.8]]]),
+        "centres": np.array([[[-3.0, 2.0]]]),
+        "log_squares": np.zeros((1, 1, 2)),
+    }
+    said = {"means": np.full((1, 1), 101.0), "values": np.full((1, 1), 101.0), **parts}  # 100 + 0.2 · −3 + 0.8 · 2
+    found = searched(said, np.ones(1), fan=True)
+    density = [0.2 * math.exp(-8) + 0.8 * math.exp(-0.5)]
+    assert found["log_p"] == pytest.approx([math.log(density[0] / math.sqrt(2 * math.pi))], abs=1e-12)
+    for level, value in zip(LEVELS, found["fan"][0, :, 0], strict=True):
+        x = value - 100
+        assert 0.2 * NormalDist(-3).cdf(x) + 0.8 * NormalDist(2).cdf(x) == pytest.approx(level, abs=1e-9)
 
 
 def test_functions_of_distributions_have_their_values_at_the_ends() -> None:

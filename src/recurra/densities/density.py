@@ -120,7 +120,7 @@ class Density(nn.Module, ABC):
         return self
 
     def searched(self, features: Tensor) -> dict[str, Tensor]:
-        """(..., d) each: parameters of a density whose quantiles have to be searched for, by their names.
+        """(..., d) or (..., d, n) each: parameters of a density whose quantiles have to be searched for, by name.
 
         By them an exported model finds its quantiles and log p without torch: `recurra.forecasts.searched`.
         """

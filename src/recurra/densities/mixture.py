@@ -68,6 +68,9 @@ class Mixture(Density):
     def best(self, features: Tensor) -> Tensor:
         return self.mean(features)
 
+    def searched(self, features: Tensor) -> dict[str, Tensor]:
+        return dict(zip(("log_weights", "centres", "log_squares"), self.parts(features), strict=True))
+
     @torch.no_grad()
     def quantile(self, features: Tensor, share: Tensor) -> Tensor:
         log_w, means, log_variances = self.parts(features)

@@ -3,6 +3,7 @@
     poisson              rate λ/s               P(K ≤ k) = Q(k + 1, λ)
     negative_binomial    rate m/s, shape r      P(K ≤ k) = I_p(r, k + 1),   p = r/(r + m)
     student_t            log σ² and ν           F_ν(z) = 1 − ½ I_{ν/(ν+z²)}(ν/2, ½) for z ≥ 0
+    mixture              log w_i, μ_i, log σ_i²  F(x) = Σ_i w_i Φ((x − μ_i)/σ_i)
 
 s is the unit of counts. A program computes the parameters of each step ahead; what is made of them here is what the
 classes of `recurra.densities` make of them in torch, in float64.
@@ -24,13 +25,19 @@ from recurra.metrics.forecast_errors import LEVELS
 
 Floats = NDArray[np.float64]
 
+HALVINGS, NEAR = 60, 1e-10
+"""Of an interval in which a quantile of a mixture lies, and how long it is in the end, beside 1 or what lies there."""
+
+normal_cdf: Any = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2)), otypes=[np.float64])
+"""Φ(z)."""
+
 CORRECTIONS = 4
 """Steps that bring a first guess of a quantile of Student's t to full precision."""
 
 
 def searched(said: Mapping[str, Floats], unit: Floats, *, fan: bool) -> dict[str, Floats]:
     """`log_p` (h,) of the values (h, d) of steps ahead, and of a `fan` the quantiles (h, L, d) at LEVELS."""
-    density = StudentT(said) if "freedom" in said else Counts(said, unit)
+    density = Counts(said, unit) if "rate" in said else StudentT(said) if "freedom" in said else Mixture(said)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         found = {"log_p": density.log_p().sum(1)}
         return {**found, "fan": density.quantiles()} if fan else found
@@ -154,3 +161,33 @@ def lower_tail(z: Floats, nu: Floats) -> Floats:
     """F_ν(z) of z ≤ 0."""
     x = 1 / (1 + z**2 / nu)
     return np.asarray(0.5 * incomplete_beta(0.5 * nu, np.float64(0.5), x, 1 - x))
+
+
+@final
+class Mixture(Searched):
+    """Several normal distributions for each value, which may lie around something besides: the answer is the mean."""
+
+    def __init__(self, said: Mapping[str, Floats]) -> None:
+        self.weights, self.centres = np.exp(said["log_weights"]), said["centres"]  # (h, d, K)
+        self.spreads = np.exp(0.5 * said["log_squares"])
+        own = (self.weights * self.centres).sum(-1)
+        self.base, self.values = said["means"] - own, own + said["values"] - said["means"]
+
+    def log_p(self) -> Floats:
+        z = (self.values[..., None] - self.centres) / self.spreads
+        each = np.log(self.weights) - 0.5 * (math.log(2 * math.pi) + z**2) - np.log(self.spreads)
+        return np.asarray(np.logaddexp.reduce(each, axis=-1))
+
+    def quantiles(self) -> Floats:
+        """Between the smallest and the largest quantile of the components, by halves."""
+        weights, centres, spreads = (each[:, None] for each in (self.weights, self.centres, self.spreads))
+        levels, normal = (np.array(each)[:, None] for each in (LEVELS, [*map(NormalDist().inv_cdf, LEVELS)]))
+        each = centres + spreads * normal[..., None]  # (h, L, d, K)
+        low, high = each.min(-1), each.max(-1)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            is_below = (weights * normal_cdf((middle[..., None] - centres) / spreads)).sum(-1) < levels
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+            if (high - low <= NEAR * (1 + np.abs(high))).all():
+                break
+        return np.asarray(self.base[:, None] + 0.5 * (low + high))

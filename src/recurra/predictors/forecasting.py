@@ -31,8 +31,11 @@ TOGETHER = 8192
 BESIDE = ("future", "past", "static_numbers", "static_names", "gaps")
 """What may be known of a series beside its values."""
 
-SAID = ("values", "means", "log_p", "fan", "rate", "shape", "log_square", "freedom")
-"""What a program says of the steps ahead; the last four are parameters of `recurra.forecasts.searched`."""
+PARAMETERS = ("rate", "shape", "log_square", "freedom", "log_weights", "centres", "log_squares")
+"""What a program says of a density whose quantiles have to be searched for: `recurra.forecasts.searched`."""
+
+SAID = ("values", "means", "log_p", "fan", *PARAMETERS)
+"""What a program says of the steps ahead."""
 
 
 class Forecasts(Protocol):
