@@ -210,12 +210,17 @@ def compared(problem: Problem, folder: Path, name: str) -> str:
 def permuted(seed: int) -> None:
     """Give the rows of each batch another order, by which sums are rounded in another one."""
     import numpy as np
+    from numpy.typing import NDArray
 
     from recurra.tasks.forecasting import Forecasting
 
     usual = Forecasting.chosen
     draw = np.random.default_rng(seed)
-    Forecasting.chosen = lambda *given: usual(*given[:2], draw.permutation(given[2]))  # type: ignore[method-assign]
+
+    def chosen(self: Forecasting, store: Any, numbers: NDArray[np.int64]) -> Sequence[Any]:
+        return usual(self, store, draw.permutation(numbers))
+
+    Forecasting.chosen = chosen  # type: ignore[method-assign]
 
 
 def forecasters(folder: Path) -> None:
