@@ -7,6 +7,9 @@ and `float32` are the largest differences of the loss of a step, 200 and 50 step
 it. `rounding` is, for comparison, how far the float32 losses of one process are from its float64 losses. The times are
 those of a step of the float32 runs, whose model is larger, with one torch thread in each process: by the clock, and the
 processor time of the process that takes the most, which other programs on the machine change less.
+
+With --forecasting, why float32 curves of a forecaster may differ: two processes beside one whose batches have their
+rows in other orders, with a density that has a kink and with others.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,8 +127,18 @@ class Trained(NamedTuple):
     processor: float
 
 
-def trained(problem: Problem, folder: Path, name: str, processes: int, more: Sequence[str]) -> Trained:
-    """A new run, in processes that are forked from this one: none waits until torch is imported."""
+def trained(
+    problem: Problem,
+    folder: Path,
+    name: str,
+    processes: int,
+    more: Sequence[str],
+    change: Callable[[], None] = lambda: None,
+) -> Trained:
+    """A new run, in processes that are forked from this one: none waits until torch is imported.
+
+    `change` is what each of them changes of itself before.
+    """
     (folder / problem.file).write_text(problem.content, "utf-8")
     out = folder / f"{name}-{processes}"
     children = []
@@ -133,6 +147,7 @@ def trained(problem: Problem, folder: Path, name: str, processes: int, more: Seq
         if child == 0:
             status = 1
             try:
+                change()
                 train_here(problem, out, folder / f"store-{name}", rank, processes, more)
                 status = 0
             except BaseException:
@@ -192,6 +207,37 @@ def compared(problem: Problem, folder: Path, name: str) -> str:
     return f"{name:29} {far:9.1e} {near:9.1e} {rounding:9.1e}   {times[0]}   {times[1]}"
 
 
+def permuted(seed: int) -> None:
+    """Give the rows of each batch another order, by which sums are rounded in another one."""
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from recurra.tasks.forecasting import Forecasting
+
+    usual = Forecasting.chosen
+    draw = np.random.default_rng(seed)
+
+    def chosen(self: Forecasting, store: Any, numbers: NDArray[np.int64]) -> Sequence[Any]:
+        return usual(self, store, draw.permutation(numbers))
+
+    Forecasting.chosen = chosen  # type: ignore[method-assign]
+
+
+def forecasters(folder: Path) -> None:
+    """Lines with the largest differences of the first 50 losses, in float32, from those of one process."""
+    [problem] = [each for each in problems() if each.task == "forecasting"]
+    print(f"{'output':10} {'two':>8} {'float64':>8}   one process, rows of each batch in six other orders")
+    for output in ("quantiles", "gaussian", "student_t"):
+        more = ["training.steps=50", f"model.output={output}"]
+        one, two = (trained(problem, folder, output, n, more) for n in (1, 2))
+        exact = trained(problem, folder, f"{output}-exact", 1, [*more, "training.precision=float64"])
+        found = [two, exact]
+        for seed in range(6):
+            found.append(trained(problem, folder, f"{output}-{seed}", 1, more, partial(permuted, seed)))
+        numbers = [f"{largest_difference(one, each):8.1e}" for each in found]
+        print(f"{output:10} {numbers[0]} {numbers[1]}   {' '.join(numbers[2:])}", flush=True)
+
+
 def killed(folder: Path) -> str:
     """A process of two is killed with SIGKILL in the middle of training."""
     problem = problems()[0]
@@ -238,12 +284,17 @@ def killed(folder: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="compare these tasks alone, with commas between them")
+    parser.add_argument("--forecasting", action="store_true", help="why float32 curves of a forecaster may differ")
     options = parser.parse_args()
     import torch
 
     import recurra.stacks.recurrent  # noqa: F401  # once, for all that are forked
 
     print(f"OMP_NUM_THREADS=1 python {' '.join(sys.argv)}; torch {torch.__version__}, {os.cpu_count()} cores\n")
+    if options.forecasting:
+        with tempfile.TemporaryDirectory() as folder:
+            forecasters(Path(folder))
+        return
     print(f"{'':29} {'difference of losses':>29}   {'ms a step, clock':>22}   {'ms a step, processor':>22}")
     heads = f"{'one':>7} {'two':>7} {'ratio':>6}"
     print(f"{'task':29} {'float64':>9} {'float32':>9} {'rounding':>9}   {heads}   {heads}", flush=True)

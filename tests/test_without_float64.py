@@ -74,6 +74,9 @@ def train_and_answer(name: str, more: Sequence[str], folder: Path) -> None:
         assert words_of(one.output) == words_of(other.output)
         assert numbers_of(one.output) == pytest.approx(numbers_of(other.output), rel=1e-3, abs=1e-3)
         assert one.score == pytest.approx(other.score, rel=1e-3, abs=1e-3, nan_ok=True)
+    for view in () if more else case.views:
+        shown = [numbers_of(model.explain(asked[0], show=view).text) for model in (there, here)]
+        assert shown[0] == pytest.approx(shown[1], abs=0.02), view
     scores, right = ({**model.evaluate(data).values, "seconds": 0.0} for model in (there, here))
     assert scores == pytest.approx(right, rel=1e-3, abs=1e-3, nan_ok=True)
 

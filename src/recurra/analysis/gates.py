@@ -110,8 +110,8 @@ def gates_of(
     title = f"{cell.name}, layer {number} of {len(layers)}, {way}"
     values = {
         name: torch.cat([row[:length] for row, length in zip(part.flatten(2), lengths, strict=True)])
-        .T.double()
-        .cpu()
+        .T.cpu()
+        .double()
         .numpy()
         for name, part in zip(parts._fields, parts, strict=True)
     }

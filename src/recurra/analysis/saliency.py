@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from recurra.errors import DataError
-from recurra.padding import Padded, fitted
+from recurra.padding import Padded, fitted, longest
 from recurra.views.several import Several
 from recurra.views.tokens import FEW, TokenRow, Tokens
 from recurra.views.view import labels, rounded
@@ -130,7 +130,10 @@ def saliency(probe: Probe, method: Method) -> Saliency:
     """
     if not probe.tokens or not probe.answers:
         raise nothing()
-    network = copy.deepcopy(probe.network).double()
+    network = copy.deepcopy(probe.network)
+    if longest(next(network.parameters()).device) != torch.float64:
+        network = network.cpu()
+    network = network.double()
     with _one_thread():
         return _added(probe, network, method)
 
