@@ -242,7 +242,7 @@ def test_forecasts_are_drawn_beside_what_came(tmp_path: Path) -> None:
     run = made("forecasting", str(tmp_path / "a.csv"), "decoding.horizon=5")
     page = Whole(report(run))
     assert shown(run).count("<svg") == 6, "each in a wide form and in one for phones"
-    assert [f"steps {first} to {first + 4}" in page.text for first in (56, 51, 46)] == [True] * 3
+    assert [f", {first} to {first + 4}" in page.text for first in (55, 50, 45)] == [True] * 3
     assert "<b>level, step ahead 5: actual " in page.text
     (tmp_path / "short.csv").write_text("time,level\n1,2\n2,3\n3,5\n")
     with_little = made("forecasting", str(tmp_path / "short.csv"), "decoding.horizon=5")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 def states_of(device: torch.device) -> list[Tensor]:
     """Where they stand."""
-    own = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
+    own = [getattr(torch, device.type).get_rng_state(device)] if has_own(device) else []
     return [torch.get_rng_state(), *own]
 
 
@@ -24,6 +24,15 @@ def unnoticed(device: torch.device) -> AbstractContextManager[None]:
     >>> torch.equal(torch.get_rng_state(), before)
     True
     """
-    if device.type == "cpu":
-        return torch.random.fork_rng(devices=[])
-    return torch.random.fork_rng(devices=[device], device_type=device.type)
+    if has_own(device):
+        return torch.random.fork_rng(devices=[device], device_type=device.type)
+    return torch.random.fork_rng(devices=[])
+
+
+def has_own(device: torch.device) -> bool:
+    """Whether torch gives the state of a generator of that device, such as cuda and mps.
+
+    >>> has_own(torch.device("meta"))
+    False
+    """
+    return device.type != "cpu" and hasattr(getattr(torch, device.type, None), "get_rng_state")
