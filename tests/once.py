@@ -14,7 +14,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     """The folder of that name that all workers share, which `make` has filled."""
     base = factory.getbasetemp()
     here = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
-    here.mkdir(exist_ok=True)
+    here.mkdir(parents=True, exist_ok=True)
     with (here / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (here / "made").exists():
