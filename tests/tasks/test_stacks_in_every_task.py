@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -117,4 +118,5 @@ ALLOWED = [
 
 @pytest.mark.parametrize(("task", "settings"), ALLOWED)
 def test_where_something_sees_the_layers_they_may_be_mixed(task: str, settings: list[str]) -> None:
-    setup(task, overrides=settings)
+    model: Any = setup(task, overrides=settings).settings.model
+    assert (model.mix, model.skip) != ("last", "none")
