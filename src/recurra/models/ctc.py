@@ -93,7 +93,7 @@ class Transcriber(nn.Module):
         # Subwords that are cut anew may need more places than there are: such a draw teaches nothing.
         log_p, target = spoken.log_p.transpose(0, 1), batch.target.values
         if log_p.is_cuda and torch.are_deterministic_algorithms_enabled():
-            log_p, target = log_p.cpu(), target.cpu()  # on a GPU torch's gradients of this sum differ from time to time
+            log_p, target = log_p.cpu(), target.cpu()  # torch's gradients on a GPU are not the same each time
         loss = functional.ctc_loss(
             log_p,
             target,

@@ -115,7 +115,7 @@ class Replaying:
         if len(varying) > len(self.varying):
             self.varying = torch.zeros(len(varying), device=self.device)
         for number, value in enumerate(varying):
-            self.varying[number].fill_(value)  # a number that is assigned comes from the host, which waits
+            self.varying[number].fill_(value)  # to assign it would be a copy, for which Python waits
         key = key_of(recurring.batch, carried)
         if key not in self.known:
             self.known[key] = None
